@@ -30,9 +30,8 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.engine.cells import lower_bounds
 from iolab.statistics.kept import definitions, manage, recovery, tables
 from iolab.statistics.kept.compaction import Merger
-from iolab.statistics.kept.paths import TIERS, files, folder_name, path_of
+from iolab.statistics.kept.paths import BITS, TIERS, files, folder_name, path_of
 from iolab.statistics.kept.state import Kept, State
-from iolab.statistics.kept.storage_kind import BITS
 from iolab.statistics.language.intervals import SECOND
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))

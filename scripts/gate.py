@@ -70,6 +70,8 @@ class Outcome:
     left_out: str = ""
     """Why the step did not run."""
     seconds: float = 0.0
+    cpu_s: float = 0.0
+    """CPU time of its processes: well below `seconds`, they wait."""
 
 
 @dataclass(frozen=True)
@@ -341,12 +343,14 @@ class Runner:
 
     def _collect(self) -> None:
         for step, (process, started) in list(self._running.items()):
-            code = process.poll()
-            if code is None:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if not pid:
                 continue
+            code = process.returncode = os.waitstatus_to_exitcode(status)
             del self._running[step]
             outcome = step.read(step, code)
             outcome.seconds = time.monotonic() - started
+            outcome.cpu_s = usage.ru_utime + usage.ru_stime
             self._outcomes[step] = outcome
             if not outcome.failed:
                 step.after()
@@ -497,7 +501,10 @@ def summarize(outcomes: dict[Step, Outcome], seconds: float, *, retry_fails: boo
         for outcome in outcomes.values():
             outcome.failed += [(test, f"was retried: {why}") for test, why in outcome.retried]
     width = max(len(step.name) for step in outcomes)
-    print(f"\n{'step':{width}}  result    seconds   passed  skipped  failed  retried", file=out)
+    print(
+        f"\n{'step':{width}}  result    seconds   cpu, s   passed  skipped  failed  retried",
+        file=out,
+    )
     for step, outcome in outcomes.items():
         result = "left out" if outcome.left_out else "FAILED" if outcome.failed else "ok"
         counts = (
@@ -506,10 +513,9 @@ def summarize(outcomes: dict[Step, Outcome], seconds: float, *, retry_fails: boo
             len(outcome.failed),
             len(outcome.retried),
         )
-        print(
-            f"{step.name:{width}}  {result:8}{outcome.seconds:9.0f}{counts[0]:9}{counts[1]:9}{counts[2]:8}{counts[3]:9}",
-            file=out,
-        )
+        cells = [f"{step.name:{width}}  {result:8}", f"{outcome.seconds:9.0f}{outcome.cpu_s:9.0f}"]
+        cells += [f"{count:{size}}" for count, size in zip(counts, (9, 9, 8, 9), strict=True)]
+        print("".join(cells), file=out)
     _list(
         out,
         "left out",

@@ -123,7 +123,7 @@ def beside(results: Results, words: Sequence[str], picture: Picture) -> str:
     found = Published(ROOT / table)
     runs = [
         run
-        for run in found.beside(results.runs)
+        for run in found.with_published(results.runs)
         if run.plan.status != "published" or run.variant.split()[0] in published
     ]
     drawn = over_load(compare(runs, metric, rows=["numjobs"], cols=["disks"]))

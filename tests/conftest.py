@@ -26,7 +26,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=not IS_FULL,
-    max_examples=10 if IS_FAST else depth(40, 100),
+    max_examples=10 if IS_FAST else depth(25, 100),
 )
 settings.load_profile("iolab")
 # a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests

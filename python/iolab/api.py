@@ -42,9 +42,9 @@ class _Shown:
 
     def __repr__(self) -> str:
         levels = Counter(str(run.verdict.level.value) for run in self.runs)
-        told = ", ".join(f"{count} {level}" for level, count in levels.items())
+        counts = ", ".join(f"{count} {level}" for level, count in levels.items())
         return visible(
-            f"<Results {self.path.name}: {len(self.runs)} runs{f' ({told})' if told else ''}, variants "
+            f"<Results {self.path.name}: {len(self.runs)} runs{f' ({counts})' if counts else ''}, variants "
             f"{', '.join(dict.fromkeys(run.variant for run in self.runs))}>"
         )
 
@@ -221,7 +221,7 @@ class Events:
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.read.trace import Trace
         from .statistics.kept.recorded import span_of
-        from .statistics.language.times import parse_moment
+        from .statistics.language.quantities import parse_moment
         from .statistics.tiers.trace_tier import bounds
 
         if not isinstance(start, str) and not isinstance(end, str):
@@ -230,8 +230,8 @@ class Events:
             bounds(self._held) if isinstance(self._held, Trace) else span_of(self._held) or (0, 0)
         )
         from_ns, until_ns = (
-            parse_moment(each, first, last) if isinstance(each, str) else each
-            for each in (start, end)
+            parse_moment(moment, first, last) if isinstance(moment, str) else moment
+            for moment in (start, end)
         )
         return from_ns, until_ns
 
@@ -337,7 +337,7 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
 
     For fio results, derived files are in a temporary directory until the process ends.
     """
-    places = [Path(each) for each in (path, *others)]
+    places = [Path(place_path) for place_path in (path, *others)]
     for place in places:
         if not place.exists():
             raise UsageError("no such file or directory", where=place)
@@ -372,7 +372,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
 
 
 def _length(interval: str | int | None) -> int | None:
-    from .statistics.language.times import parse_duration
+    from .statistics.language.quantities import parse_duration
 
     return parse_duration(interval) if isinstance(interval, str) else interval
 

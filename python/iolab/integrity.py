@@ -93,11 +93,11 @@ def with_own_digest(document: str) -> str:
 
 def has_own_digest(document: bytes) -> bool | None:
     """Whether a document is as `with_own_digest` made it; None where it doesn't end in a digest."""
-    found = _OWN_DIGEST.search(document[-90:])
-    if found is None:
+    digest = _OWN_DIGEST.search(document[-90:])
+    if digest is None:
         return None
-    body = document[: len(document) - (found.end() - found.start())]
-    return hashlib.sha256(body).hexdigest().encode() == found[1]
+    body = document[: len(document) - (digest.end() - digest.start())]
+    return hashlib.sha256(body).hexdigest().encode() == digest[1]
 
 
 def digest_file(path: Path) -> str:

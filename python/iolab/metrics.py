@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: the one registry of metrics with unit, direction, how values pool, and how arms
-are compared.
+"""The registry of metrics: unit, direction, pooling of values, and comparison of arms.
 
-A metric's name is `<operation>.<quantity>` for what the load saw (`write.iops`, `write.clat.p99`),
-`device.<quantity>` for what the target's devices did (`device.util[sdb]` for one of several),
-`host.<quantity>` for what the machine did, and a word of its own for the rest. Percentiles are
-open-ended: any `p<per cent>`.
+A metric's name is `<operation>.<quantity>` for the load (`write.iops`, `write.clat.p99`),
+`device.<quantity>` for the target's devices (`device.util[sdb]` for one of several),
+`host.<quantity>` for the machine, and a single word otherwise. Percentiles: any `p<per cent>`.
 
-Titles use the terms of `glossary`: the quantity first, then what it is of (`p99 completion latency,
-writes`).
+Titles use the terms of `glossary`: quantity, then operation (`p99 completion latency, writes`).
 """
 
 from __future__ import annotations
@@ -147,22 +144,21 @@ _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99
 
 
 @cache
-def _declared() -> Mapping[str, Metric]:
+def _declare() -> Mapping[str, Metric]:
     """Metrics that readers of host logs declare (`formats.counter_set`), by name."""
     readers = registry.load_all("format")
     return {
-        each.metric.name: each.metric
+        declaration.metric.name: declaration.metric
         for reader in readers
-        for each in getattr(reader, "metrics", ())
+        for declaration in getattr(reader, "metrics", ())
     }
 
 
 @lru_cache(maxsize=4096)
 def find(name: str) -> Metric | None:
-    """The metric of that name, or None where the registry knows none. Cached: every run of a study
-    asks for the same names."""
-    if known := _BY_NAME.get(name):
-        return known
+    """The metric of that name, or None. Cached, since all runs of a study have the same names."""
+    if metric := _BY_NAME.get(name):
+        return metric
     if match := _OPERATION.fullmatch(name):
         words, unit, better, headline = _QUANTITIES[match[2]]
         pools: Literal["sum", "max"] = "max" if match[2] == "time" else "sum"
@@ -175,7 +171,6 @@ def find(name: str) -> Metric | None:
             f"{summary if percent else SUMMARIES[summary]} {_LATENCY[kind]}, {PLURALS[operation]}"
         )
         extreme = summary in ("min", "max")
-        shown = f"{kind}.{summary}" in _HEADLINE_SUMMARIES
         return Metric(
             name,
             title,
@@ -184,15 +179,15 @@ def find(name: str) -> Metric | None:
             "ratio",
             "bins" if percent else ("max" if extreme else "mean"),
             "nothing" if extreme else "normal",
-            headline=shown,
+            headline=f"{kind}.{summary}" in _HEADLINE_SUMMARIES,
         )
-    if known := _declared().get(name):
-        return known
+    if metric := _declare().get(name):
+        return metric
     if (match := _OF_DEVICE.fullmatch(name)) and (
-        whole := _BY_NAME.get(match[1]) or _declared().get(match[1])
+        of_all := _BY_NAME.get(match[1]) or _declare().get(match[1])
     ) is not None:
-        title = f"{whole.title.removesuffix(_OVER_DEVICES)}, {match[2]}"
-        return replace(whole, name=name, title=title, headline=False)
+        title = f"{of_all.title.removesuffix(_OVER_DEVICES)}, {match[2]}"
+        return replace(of_all, name=name, title=title, headline=False)
     if match := _PER_SECOND.fullmatch(name):
         return Metric(
             name,
@@ -221,10 +216,9 @@ def joint_title(first: Metric, second: Metric, between: str) -> str:
     return f"{first.title.removesuffix(shared)} {between} {second.title}"
 
 
-def fixed() -> list[Metric]:
-    """Metrics with a name of their own, for the catalogue; those that are only drawn over time come
-    last."""
-    return [*_FIXED, *_declared().values()]
+def catalogue() -> list[Metric]:
+    """Metrics without a pattern in their name; those that are only drawn over time come last."""
+    return [*_FIXED, *_declare().values()]
 
 
 def percentile_name(percent: float) -> str:
@@ -247,7 +241,7 @@ def sort_key(name: str) -> tuple[int, str]:
         "device.util",
         "stall",
     )
-    # numbers as numbers, so that p5 stands before p40
+    # numbers as numbers, so that p5 is before p40
     natural = re.sub(r"\d+", lambda match: match[0].zfill(3), name)
     for place, part in enumerate(() if name.startswith("host.") else order):
         if part in name and not (name.startswith("device.") and part in ("iops", "bw")):

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to everything that can be plugged in: targets, workloads, sources, counter sets,
-hosts, formats, gates, renderers.
+"""The registry of plugins: targets, workloads, sources, counter sets, hosts, formats, gates,
+renderers.
 
-Built-ins are declared in code (as import paths, so that `--help` loads none of them); third parties
-come by entry point, group `iolab.<kind>`, scanned only when a name is unknown or the kind is
-listed.
+Built-ins are declared as import paths, so that `--help` loads none of them. Third parties' are
+entry points of group `iolab.<kind>`, read only if a name is unknown or the kind is listed.
 """
 
 from __future__ import annotations
@@ -114,7 +113,7 @@ that of it."""
 
 
 def kinds() -> list[str]:
-    """What can be plugged in."""
+    """Kinds of plugins."""
     return list(BUILT_IN)
 
 
@@ -124,45 +123,43 @@ def built_in(kind: str) -> list[str]:
 
 
 def names(kind: str) -> list[str]:
-    """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and
-    sources too."""
-    others = [
+    """Names of a kind: built-in, then third parties'; counter sets are formats and sources too."""
+    added = [
         point.name
-        for each in ((kind, _SETS) if kind in ("format", "source") else (kind,))
-        for point in _entry_points()[each]
+        for group in ((kind, _SETS) if kind in ("format", "source") else (kind,))
+        for point in _entry_points()[group]
     ]
-    return list(dict.fromkeys([*built_in(kind), *others]))
+    return list(dict.fromkeys([*built_in(kind), *added]))
 
 
 def load(kind: str, name: str) -> Any:
     """The class of that kind and name.
 
-    Raises UsageError that names close matches and what there is, and PluginError where a third
-    party's can't be loaded.
+    Raises UsageError with a close match and all names, PluginError if a third party's class can't be
+    loaded.
     """
     path = BUILT_IN[kind].get(name)
     if path is not None:
-        return _imported(path)
+        return _import(path)
     for point in _entry_points()[kind]:
         if point.name == name:
             return _load_entry_point(kind, point)
     if kind in ("format", "source") and name in names(_SETS):
-        found = load(_SETS, name)
+        counter_set = load(_SETS, name)
         return (
-            found
+            counter_set
             if kind == "format"
-            else importlib.import_module("iolab.sources.counters").source_of(found)
+            else importlib.import_module("iolab.sources.counters").source_of(counter_set)
         )
-    known = names(kind)
-    near = difflib.get_close_matches(name, known, n=1)
+    available = names(kind)
+    near = difflib.get_close_matches(name, available, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
-    raise UsageError(f"unknown {kind} '{name}'", hint=f"{guess}there are: {', '.join(known)}")
+    raise UsageError(f"unknown {kind} '{name}'", hint=f"{guess}there are: {', '.join(available)}")
 
 
 @cache
-def _imported(path: str) -> Any:
-    """What `module:class` names. Looked up once: gates and formats are asked for with every run and
-    file."""
+def _import(path: str) -> Any:
+    """The class `module:class`. Cached, since each run and file uses gates and formats."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -189,20 +186,20 @@ def third_parties() -> list[str]:
 
 def _load_entry_point(kind: str, point: metadata.EntryPoint) -> Any:
     try:
-        found = point.load()
+        plugin = point.load()
     except Exception as error:  # whatever another package raises while it is imported
         raise PluginError(
             f"the {kind} '{point.name}' of {_package(point)} can't be loaded: {type(error).__name__}: {error}",
             where=point.value,
             hint="update or uninstall that package",
         ) from error
-    if getattr(found, "name", None) != point.name:
+    if getattr(plugin, "name", None) != point.name:
         raise PluginError(
-            f"the {kind} '{point.name}' of {_package(point)} names itself '{getattr(found, 'name', None)}'",
+            f"the {kind} '{point.name}' of {_package(point)} names itself '{getattr(plugin, 'name', None)}'",
             where=point.value,
             hint="the entry point and the class must have the same name",
         )
-    return found
+    return plugin
 
 
 def _package(point: metadata.EntryPoint) -> str:
@@ -217,13 +214,17 @@ def _package(point: metadata.EntryPoint) -> str:
 def _entry_points() -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
     """Entry points by kind, of names that aren't built in, by name. One search for all kinds, as it
     reads every installed package."""
-    found = metadata.entry_points()
+    points = metadata.entry_points()
     return {
         kind: tuple(
             sorted(
-                (point for point in found.select(group=f"iolab.{kind}") if point.name not in known),
+                (
+                    point
+                    for point in points.select(group=f"iolab.{kind}")
+                    if point.name not in built_ins
+                ),
                 key=lambda point: point.name,
             )
         )
-        for kind, known in BUILT_IN.items()
+        for kind, built_ins in BUILT_IN.items()
     }

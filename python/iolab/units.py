@@ -69,17 +69,17 @@ UNITS = _all_units()
 
 def unit(symbol: str) -> Unit:
     """The unit of that symbol; raises UsageError naming the allowed ones."""
-    found = UNITS.get(symbol.strip())
-    if found is None:
+    known_unit = UNITS.get(symbol.strip())
+    if known_unit is None:
         allowed = ", ".join(sorted(name for name in UNITS if name))
         raise UsageError(f"unknown unit '{symbol}'", hint=f"known units: {allowed}")
-    return found
+    return known_unit
 
 
 def to_base(value: float, symbol: str) -> tuple[float, str]:
     """A value in any unit as (value, symbol) of its dimension's base unit."""
-    given = unit(symbol)
-    return value * given.scale, BASE[given.dimension]
+    source_unit = unit(symbol)
+    return value * source_unit.scale, BASE[source_unit.dimension]
 
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d]*)\s*")
@@ -100,13 +100,13 @@ def parse_quantity(text: str, dimension: str) -> float:
     number, symbol = float(match[1]), match[2]
     if not symbol:
         return number
-    found = unit(symbol)
-    if found.dimension != dimension:
+    parsed_unit = unit(symbol)
+    if parsed_unit.dimension != dimension:
         raise UsageError(
-            f"'{text}' is a {found.dimension}, not a {dimension}",
+            f"'{text}' is a {parsed_unit.dimension}, not a {dimension}",
             hint=f"such as '{_EXAMPLE[dimension]}'",
         )
-    return number * found.scale
+    return number * parsed_unit.scale
 
 
 _EXAMPLE = {
@@ -201,11 +201,11 @@ def readable_unit(values: Iterable[float], base: str) -> tuple[str, float]:
     middle = sizes[len(sizes) // 2]
     if base == "1/s" and middle < 1e5:
         return "1/s", 1.0
-    chosen = ladder[0]
+    readable = ladder[0]
     for symbol, scale in ladder:
         if middle >= scale:
-            chosen = (symbol, scale)
-    return chosen
+            readable = (symbol, scale)
+    return readable
 
 
 def format_number(value: float, digits: int = 4) -> str:

@@ -17,12 +17,12 @@ from typing import Any
 
 
 def writable(text: str) -> str:
-    """Text that UTF-8 can express: the bytes of a file's name that were no text appear as `\\udc80`."""
+    """Text that UTF-8 can express: undecodable bytes of a file's name appear as `\\udc80`."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def visible(text: str) -> str:
-    """Text of others as a terminal may have it: what is not printable appears as `\\x1b`, spaces alone as they are."""
+    """Text for a terminal: characters that are not printable appear as `\\x1b`; spaces stay."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
@@ -34,8 +34,8 @@ def visible_lines(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    """A JSON document for a terminal: what is not printable in its texts appears as `\\u009b`, which
-    has the same meaning in JSON."""
+    """A JSON document for a terminal: characters that are not printable appear as `\\u009b`, with
+    the same meaning in JSON."""
     return "\n".join(
         line if line.isprintable() else "".join(map(_json_char, line))
         for line in document.split("\n")
@@ -51,20 +51,19 @@ _KEPT_IN_JSON = {r"\n", r"\r", r"\t", r"\"", r"\\", r"\/"}
 
 
 def page_json(document: str) -> str:
-    """A JSON document for a page, which shows its texts: what is not printable in them is replaced by
-    what `visible` shows. Line ends, tabs and no-break spaces stay: pages have the latter between a
-    number and its unit.
+    """A JSON document for a page: characters that are not printable are escaped as by `visible`.
+    Line ends, tabs and no-break spaces (between number and unit) stay.
 
-    `document` is JSON on one line that writes characters beyond ASCII as they are.
+    `document`: JSON on one line; characters beyond ASCII are not escaped.
     """
 
-    def escaped(match: re.Match[str]) -> str:
+    def escape_match(match: re.Match[str]) -> str:
         text = match[0]
         if text in _KEPT_IN_JSON or (text.isprintable() and text[0] != "\\"):
             return text
         return json.dumps(visible(json.loads(f'"{text}"')), ensure_ascii=False)[1:-1]
 
-    return _IN_JSON.sub(escaped, document)
+    return _IN_JSON.sub(escape_match, document)
 
 
 def html(text: str) -> str:
@@ -85,12 +84,12 @@ def markdown(text: str) -> str:
     return _IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), visible(text))
 
 
-def parsed(data: bytes | str, *, shared: bool = False) -> Any:
-    """The value of a JSON document, whose texts can be written again. ValueError where it is none.
-    `shared`: names of fields are, with those of other documents."""
+def parse_json(data: bytes | str, *, shared: bool = False) -> Any:
+    """The value of a JSON document, with texts that UTF-8 can express. ValueError if it is not
+    JSON. `shared`: intern the names of fields."""
     try:
-        value = json.loads(data, object_pairs_hook=_shared if shared else None)
-        # halves of a pair, alone, are no text that could be written again
+        value = json.loads(data, object_pairs_hook=_share_names if shared else None)
+        # UTF-8 can't express a lone half of a surrogate pair
         halves = (
             b"\\ud" in data.lower() or b"\xed" in data
             if isinstance(data, bytes)
@@ -101,7 +100,7 @@ def parsed(data: bytes | str, *, shared: bool = False) -> Any:
         raise ValueError("lists and objects are nested too deep") from None
 
 
-def _shared(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _share_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {sys.intern(name): value for name, value in pairs}
 
 
@@ -110,19 +109,18 @@ def _writable(value: Any) -> Any:
     if isinstance(value, str):
         return writable(value)
     if isinstance(value, dict):
-        return {_writable(name): _writable(each) for name, each in value.items()}
-    return [_writable(each) for each in value] if isinstance(value, list) else value
+        return {_writable(name): _writable(member) for name, member in value.items()}
+    return [_writable(item) for item in value] if isinstance(value, list) else value
 
 
 def html_table(
     caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = 60
 ) -> str:
-    """A table as a notebook shows it, every text escaped; of more than `most` rows the first, and
-    how many are left out."""
+    """A table for a notebook, each text escaped: the first `most` rows and the number of more rows."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    left = f"<p>{len(rows) - most} more rows</p>" if len(rows) > most else ""
+    remainder = f"<p>{len(rows) - most} more rows</p>" if len(rows) > most else ""
     body = "".join(line(row, "td") for row in rows[:most])
-    return f"<table><caption>{html(caption)}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{left}"
+    return f"<table><caption>{html(caption)}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{remainder}"

@@ -51,15 +51,15 @@ def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(
 ) -> None:
     screen = console(terminal=False)
     with Bar(screen) as bar:
-        bar.planned(study, plan, Path("out"))
+        bar.begin_study(study, plan, Path("out"))
         for run, rate in zip(
             (plan.runs[0], plan.runs[1], plan.runs[4], plan.runs[5]),
             (1190.0, 5000.0, 1240.4, 5100.0),
             strict=True,
         ):
-            bar.started(run, f"{run.number:04d}-x")
-            bar.waiting(run, 1.0, 2.0, {})
-            bar.ended(run, "finished", "", 60.0, {"write.iops": rate})
+            bar.begin_run(run, f"{run.number:04d}-x")
+            bar.update_run(run, 1.0, 2.0, {})
+            bar.end_run(run, "finished", "", 60.0, {"write.iops": rate})
         bar.outcome(Outcome(Path("out"), 4, 0, 4, True, 12.0))
     golden("cli/progress", text_of(screen))
 
@@ -69,16 +69,16 @@ def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_bl
 ) -> None:
     screen = console(terminal=True)
     with Bar(screen) as bar:
-        bar.planned(study, plan, Path("out"))
-        bar.started(plan.runs[0], "0001-x")
+        bar.begin_study(study, plan, Path("out"))
+        bar.begin_run(plan.runs[0], "0001-x")
         for rate in (100.0, 100.0, 300.0):
-            bar.waiting(plan.runs[0], 1.0, 2.0, {"device.iops": rate})
-        bar.ended(plan.runs[0], "finished", "", 60.0, {"write.iops": 150.0})
-        bar.started(plan.runs[4], "0005-x")
+            bar.update_run(plan.runs[0], 1.0, 2.0, {"device.iops": rate})
+        bar.end_run(plan.runs[0], "finished", "", 60.0, {"write.iops": 150.0})
+        bar.begin_run(plan.runs[4], "0005-x")
         bar._progress.refresh()
-        bar.waiting(plan.runs[4], 1.0, 2.0, {"device.iops": 250.0})
+        bar.update_run(plan.runs[4], 1.0, 2.0, {"device.iops": 250.0})
         bar._progress.refresh()
-        bar.ended(plan.runs[4], "failed", "exit code 1", 60.0, {})
+        bar.end_run(plan.runs[4], "failed", "exit code 1", 60.0, {})
     shown = text_of(screen)
     assert "block before: write 150.0 IOPS" in shown  # until the device has told something
     assert "250.0 IOPS at the device (block before: 200.0)" in shown
@@ -88,10 +88,10 @@ def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_bl
 def test_a_failed_run_is_no_ghost(study: Study, plan: Plan) -> None:
     screen = console(terminal=False)
     with Bar(screen) as bar:
-        bar.planned(study, plan, Path("out"))
+        bar.begin_study(study, plan, Path("out"))
         for number, status in ((0, "finished"), (4, "failed"), (4, "finished")):
-            bar.started(plan.runs[number], "x")
-            bar.ended(plan.runs[number], status, "why", 0.0, {"read.iops": 100.0 + number})  # type: ignore[arg-type]
+            bar.begin_run(plan.runs[number], "x")
+            bar.end_run(plan.runs[number], status, "why", 0.0, {"read.iops": 100.0 + number})  # type: ignore[arg-type]
     assert (
         text_of(screen)
         .splitlines()[-1]
@@ -130,12 +130,12 @@ def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(
     with shared_progress(screen) as progress:
         first, other = (Bar(screen, host=name, progress=progress) for name in ("a", "b"))
         for bar in (first, other):
-            bar.planned(study, plan, Path("out"))
-            bar.started(plan.runs[0], "0001-x")
+            bar.begin_study(study, plan, Path("out"))
+            bar.begin_run(plan.runs[0], "0001-x")
         first.outcome(Outcome(Path("out/a"), 1, 0, 7, True, 12.0))
-        other.waiting(plan.runs[0], 1.0, 2.0, {})
+        other.update_run(plan.runs[0], 1.0, 2.0, {})
         progress.refresh()
-        other.ended(plan.runs[0], "failed", "exit code 1", 60.0, {})
+        other.end_run(plan.runs[0], "failed", "exit code 1", 60.0, {})
         other.outcome(Outcome(Path("out/b"), 0, 1, 7, True, 12.0))
         assert (first.result is not None, other.result is not None) == (True, True)
     shown = text_of(screen)
@@ -150,10 +150,10 @@ def test_names_of_variants_are_neither_colours_nor_what_a_terminal_obeys(
     screen = console(terminal=True)
     run = replace(plan.runs[0], cell=replace(plan.runs[0].cell, variant="[/x]\x1b[32m"))
     with Bar(screen) as bar:
-        bar.planned(study, plan, Path("out"))
-        bar.started(run, "0001-x")
+        bar.begin_study(study, plan, Path("out"))
+        bar.begin_run(run, "0001-x")
         bar._progress.refresh()
-        bar.ended(run, "failed", "no \x9b2J", 0.0)
+        bar.end_run(run, "failed", "no \x9b2J", 0.0)
     assert "block 1 of 2: [/x]\\x1b[32m numjobs=1" in text_of(screen)
     assert "[/x]\\x1b[32m numjobs=1: failed: no \\x9b2J" in text_of(screen)
     assert "\x1b[32m" not in text_of(screen)

@@ -23,6 +23,8 @@ from iolab.clock import FakeClock
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest
 from iolab.recording.write.writer import RecordingWriter
+from iolab.server.base.store import Store
+from iolab.server.queries.single_ios import ios
 from iolab.statistics.language import host_names
 from support.counters import disk, kept
 from support.golden import Golden
@@ -291,7 +293,7 @@ def test_a_page_of_a_recording_says_whose(
 
 def test_whose_adds_up(recording: Path) -> None:
     from iolab.recording.read.recording import Recording
-    from iolab.statistics.ask.breakdown import dimensions_of
+    from iolab.statistics.ask.drill import dimensions_of
     from iolab.statistics.ask.query import heat
 
     whole = heat(Recording(recording), "latency", interval_ns=10**9)
@@ -462,3 +464,50 @@ def test_clients_by_the_names_of_a_table(
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert f"{table}:1" in err
+
+
+def test_single_ios_are_those_of_the_service(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same I/Os as text, csv and json, and as the page gets them."""
+    asked = ("io.ops[latency]", "--list", "1ms..", "--order", "-offset", "--top", "3")
+    text = done(capsys, "query", recording, *asked)
+    assert "1 000 I/Os within 1ms.." in text
+    assert "and 997 more" in text
+    rows = list(
+        csv.DictReader(io.StringIO(done(capsys, "query", recording, *asked, "--format", "csv")))
+    )
+    document = json.loads(done(capsys, "query", recording, *asked, "--format", "json"))
+    assert [row["offset_bytes"] for row in rows] == [
+        str(131072 * place) for place in (9990, 9980, 9970)
+    ]
+    assert [str(item["time_ns"]) for item in document["ios"]] == [row["time_ns"] for row in rows]
+    served = ios(
+        Store([recording]),
+        {
+            "statistic": "io.ops[latency]",
+            "low": "1ms",
+            "order": "offset",
+            "descending": "true",
+            "limit": "3",
+        },
+    )
+    assert [item.model_dump() for item in served.ios] == document["ios"]
+    assert (served.total, served.rows) == (document["total"], document["rows"]) == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--list", "1ms"], "is not a range"),
+        (["--list", "..", "--who", "1ms.."], "--list cannot be combined with --who"),
+        (["--list", "..", "--follow"], "--list cannot be combined with --follow"),
+        (["--list", "..", "--order", "colour"], "can't be sorted by 'colour'"),
+        (["--order", "time"], "--order sorts the I/Os of --list"),
+    ],
+)
+def test_a_list_that_can_not_be_made(
+    recording: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    assert run(["query", str(recording), "io.ops[latency]", *options]) == 2
+    assert words in capsys.readouterr().err

@@ -267,7 +267,7 @@ def test_loop_files_that_fit_alone_but_not_together_are_refused_first(
     for flags, expected in ((("--dry-run",), 1), ((), 5)):
         code, out, err = said(capsys, study, *flags, "-o", "out")
         assert code == expected
-        assert "are asked for by 2 targets" in out + err
+        assert "loop files of 2 targets need" in out + err
     assert not (tmp_path / "out").exists()
 
 
@@ -429,6 +429,6 @@ def test_without_systemd_or_a_kept_agreement_no_unit_is_written(
         (tmp_path / "state").write_text("not a directory")
     code, _, err = said(capsys, study, "--install-resume", "--trust")
     assert code == RunError.exit_code
-    assert ("no systemd" if writable else "is not kept") in err
+    assert ("no systemd" if writable else "is not stored") in err
     assert not (tmp_path / "log").exists()
     assert not (tmp_path / "results").exists()

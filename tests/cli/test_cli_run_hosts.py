@@ -110,7 +110,7 @@ def test_another_host_is_refused(
     capsys.readouterr()
     assert run(["run", "s.toml", "--resume", "--host", "local"]) == 2
     assert (
-        "begun on host 'root@a', not on 'local'; go on there: name that host with --host"
+        "begun on host 'root@a', not on 'local'; continue there: name that host with --host"
         in capsys.readouterr().err
     )
     assert machines["local"].started == []

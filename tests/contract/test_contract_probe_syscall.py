@@ -330,11 +330,11 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
                 ["dd", "if=/dev/zero", f"of={mounted}/{number}", "bs=8k", "count=1", "status=none"],
                 check=True,
             )
-            gone = subprocess.run(
+            unmounting = subprocess.run(
                 ["umount", str(mounted)], capture_output=True, text=True, check=False
             )
-            if gone.returncode != 0:
-                busy.append(gone.stderr)
+            if unmounting.returncode != 0:
+                busy.append(unmounting.stderr)
                 until(
                     lambda: (
                         subprocess.run(
@@ -348,16 +348,19 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     try:
         events, _ = recorded(work, began=probes.append)
     finally:
-        # gone already, unless something went wrong
+        # still mounted only after an error
         subprocess.run(["umount", str(mounted)], capture_output=True, check=False)
     assert len(busy) <= 1, "the probe keeps no mount busy"
-    found = [
+    named = [
         row
         for row in rows(events, op="write", process="dd")
         if str(events["file"][row]).startswith(f"{mounted}/")
     ]
-    assert len({events["file"][row] for row in found}) >= 9
-    assert {events["mount"][row] for row in found} == {str(mounted)}
+    names = [str(events["file"][row]) for row in named]
+    assert names == sorted(set(names)), "each file is written once, in their order"
+    # on a busy machine a file is closed and its file system unmounted before the probe can look
+    assert len(names) >= 6
+    assert {events["mount"][row] for row in named} == {str(mounted)}
 
 
 @pytest.mark.tracing

@@ -204,7 +204,7 @@ class _Cutter(Listener):
         self._far, self.cut = int(host.channel().far["pid"]), False
         self._other = RigHost(RigOptions(name=host.name.partition(":")[2]))
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
         if seconds > 1 and not self.cut:

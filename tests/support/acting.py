@@ -163,19 +163,19 @@ class Listener:
     latest: dict[str, float] = field(default_factory=dict)
     values: list[dict[str, float]] = field(default_factory=list)
 
-    def planned(self, study: Study, plan: Plan, directory: Path) -> None:
+    def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         self.plan = plan
 
-    def started(self, run: PlannedRun, name: str) -> None:
+    def begin_run(self, run: PlannedRun, name: str) -> None:
         pass
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
         self.waits += 1
         self.latest.update(latest)
 
-    def ended(
+    def end_run(
         self,
         run: PlannedRun,
         status: str,
@@ -187,7 +187,7 @@ class Listener:
         self.left.append(left_seconds)
         self.values.append(dict(values))
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         self.notes.append(text)
 
     def outcome(self, outcome: Outcome) -> None:

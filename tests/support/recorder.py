@@ -317,14 +317,14 @@ class Listener:
     hello: Mapping[str, Any] | None = None
     each: Callable[[], None] = lambda: None
 
-    def started(self, hello: Mapping[str, Any]) -> None:
+    def begin(self, hello: Mapping[str, Any]) -> None:
         self.hello = hello
 
     def second(self, status: Status, events_per_s: float) -> None:
         self.rates.append(events_per_s)
         self.each()
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         self.notes.append(text)
 
 

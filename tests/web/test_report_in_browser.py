@@ -359,7 +359,7 @@ def test_the_cover_can_be_read_without_scripts(browser: Any, report: Path) -> No
     matrix = page.locator(".matrix").first
     expect(matrix.locator("tbody tr")).to_have_count(3)
     expect(matrix.locator("td[data-i]").first).to_have_text(re.compile(r"^!?[+−]\d"))
-    expect(page.get_by_text("cells changed significantly").first).to_be_visible()
+    expect(page.get_by_text("significantly better in").first).to_be_visible()
     context.close()
 
 

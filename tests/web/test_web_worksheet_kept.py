@@ -14,7 +14,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.limits import limit, limits
+from iolab.statistics.kept.manage import limit, limits
 from support.browser import until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -5,6 +5,7 @@ import { curveOf, sameCell, spotsOf } from "../src/report/cover-data";
 
 const cell = (metric: string, name: string, value: number): CoverCell => ({
 	text: "+1",
+	detail: "1 -> 2",
 	change: 1,
 	shade: 1,
 	has_direction: true,
@@ -32,8 +33,9 @@ const matrix = (row_title: string, column_title: string, cells: (CoverCell | nul
 });
 
 const cover = (...matrices: CoverMatrix[]): Cover => ({
+	title: "",
 	cautions: [],
-	cards: [{ title: "", unit: "%", is_open: true, sentences: [], note: "", matrices }],
+	cards: [{ title: "", unit: "%", is_open: true, has_details: false, sentences: [], note: "", matrices }],
 	legend: [],
 	legend_note: "",
 });

@@ -12,7 +12,7 @@ use iolab_core::syscall::notice::{mask, parse};
 use iolab_core::syscall::opens::Window;
 use iolab_core::syscall::Notice;
 use nix::errno::Errno;
-use nix::fcntl::AT_FDCWD;
+use nix::fcntl::{readlink, AT_FDCWD};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
 use nix::unistd::{gettid, read};
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 /// Handles of objects and of their directories, with names (`FAN_REPORT_FID | FAN_REPORT_DIR_FID | FAN_REPORT_NAME`), which
 /// the wrapper has no words for.
 const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
+/// Name space of process numbers of the kernel's first process.
+const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const BUFFER: usize = 256 << 10;
 /// Readings in a tenth of a second beyond which a pause is made between them.
 const OFTEN: u32 = 100;
@@ -41,9 +43,12 @@ struct Drain {
     notices: Vec<Notice>,
     /// When the queue was empty last.
     empty_ns: u64,
+    /// From one time at which it was empty to another, without a record between them.
+    quiet: Vec<(u64, u64)>,
     /// Tasks of this process that open files for these questions.
     own: Vec<i32>,
     marked: HashSet<u64>,
+    refused: HashSet<u64>,
     unwatched: Vec<String>,
     words: Vec<String>,
 }
@@ -59,6 +64,10 @@ impl Watch {
     /// Begin to watch. `asked` are the device numbers of the file systems whose I/O is asked for; all are watched, as an open
     /// on one must not be taken for an open on another.
     pub fn start(asked: Option<Vec<u64>>) -> Result<Self, Errno> {
+        // elsewhere notices and records would call a task by different numbers
+        if readlink("/proc/self/ns/pid").is_ok_and(|namespace| namespace != FIRST_PROCESS_NAMESPACE) {
+            return Err(Errno::ENOTSUP);
+        }
         let flags = InitFlags::FAN_CLASS_NOTIF
             | InitFlags::FAN_CLOEXEC
             | InitFlags::FAN_NONBLOCK
@@ -75,8 +84,10 @@ impl Watch {
             names: Names::new(asked),
             notices: Vec::new(),
             empty_ns: monotonic_ns(),
+            quiet: Vec::new(),
             own: vec![gettid().as_raw()],
             marked: HashSet::new(),
+            refused: HashSet::new(),
             unwatched: Vec::new(),
             words: Vec::new(),
         };
@@ -87,11 +98,16 @@ impl Watch {
         Ok(Self { drain, stop, thread: Some(thread.map_err(|_| Errno::EAGAIN)?) })
     }
 
-    /// All records of opens so far.
-    pub fn take(&self) -> Vec<Notice> {
+    /// Read what waits, so that it is known when the queue was empty.
+    pub fn read(&self) {
+        lock(&self.drain).read();
+    }
+
+    /// All records of opens so far, and the times at which the queue was empty.
+    pub fn take(&self) -> (Vec<Notice>, Vec<(u64, u64)>) {
         let mut drain = lock(&self.drain);
         drain.read();
-        std::mem::take(&mut drain.notices)
+        (std::mem::take(&mut drain.notices), std::mem::take(&mut drain.quiet))
     }
 
     /// Whether opens on every file system that holds data are told.
@@ -158,26 +174,33 @@ impl Drain {
         let mask = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
         for mount in mounts.one_of_each() {
             present.insert(mount.device);
-            if !self.marked.insert(mount.device) {
+            if self.marked.contains(&mount.device) || self.refused.contains(&mount.device) {
                 continue;
             }
             let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
             match self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) {
-                Ok(()) => self.names.watched(mount),
-                Err(_) if mount.is_of_the_kernel() => {}
+                Ok(()) => {
+                    self.marked.insert(mount.device);
+                }
                 Err(error) => {
-                    let place = mount.path.display().to_string();
-                    self.words.push(format!(
-                        "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
-                        mount.kind,
-                        error.desc()
-                    ));
-                    self.unwatched.push(place);
+                    self.refused.insert(mount.device);
+                    if !mount.is_of_the_kernel() {
+                        let place = mount.path.display().to_string();
+                        self.words.push(format!(
+                            "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
+                            mount.kind,
+                            error.desc()
+                        ));
+                        self.unwatched.push(place);
+                    }
                 }
             }
         }
         // a number of a device may be used again by what is mounted next
         self.marked.retain(|device| present.contains(device));
+        self.refused.retain(|device| present.contains(device));
+        let chosen = mounts.one_of_each().into_iter().filter(|mount| self.marked.contains(&mount.device));
+        self.names.watch(chosen);
     }
 
     /// Read until nothing waits.
@@ -187,14 +210,23 @@ impl Drain {
         if !self.own.contains(&me) {
             self.own.push(me);
         }
+        let (first, mut is_quiet) = (self.notices.len(), true);
+        self.names.begin();
         loop {
             let before_ns = monotonic_ns();
             match read(&self.queue, &mut buffer) {
                 Ok(0) | Err(Errno::EAGAIN) => {
+                    match self.quiet.last_mut().filter(|_| is_quiet) {
+                        Some(last) => last.1 = before_ns,
+                        None => self.quiet.push((if is_quiet { self.empty_ns } else { before_ns }, before_ns)),
+                    }
                     self.empty_ns = before_ns;
                     break;
                 }
-                Ok(length) => self.take(&buffer[..length], monotonic_ns()),
+                Ok(length) => {
+                    is_quiet = false;
+                    self.take(&buffer[..length], monotonic_ns());
+                }
                 Err(Errno::EINTR) => {}
                 Err(error) => {
                     self.words.push(format!("reading the names of opened files failed: {}", error.desc()));
@@ -202,7 +234,9 @@ impl Drain {
                 }
             }
         }
-        self.names.rest();
+        if self.names.end() {
+            self.notices[first..].iter_mut().for_each(|notice| self.names.review(&mut notice.opened));
+        }
         self.buffer = buffer;
     }
 
@@ -212,7 +246,7 @@ impl Drain {
         let whole = parse(bytes, |raw| {
             overflow |= raw.mask & mask::OVERFLOW != 0;
             if raw.mask & mask::MOVED_FROM != 0 && raw.mask & mask::DIRECTORY != 0 {
-                names.directory_moved();
+                names.directory_moved(&raw);
             }
             if raw.mask & mask::OPEN == 0 || own.contains(&raw.task) {
                 return;
@@ -221,8 +255,8 @@ impl Drain {
                 after_ns,
                 before_ns: read_ns,
                 directory: raw.mask & mask::DIRECTORY != 0,
-                executed: raw.mask & mask::OPEN_EXEC != 0,
-                spent: false,
+                // a program is opened to be executed, without a call of open
+                optional: raw.mask & mask::OPEN_EXEC != 0,
             };
             notices.push(Notice { task: raw.task as u32, window, opened: names.opened(&raw) });
         });

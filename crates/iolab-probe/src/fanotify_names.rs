@@ -7,8 +7,8 @@ use iolab_core::syscall::notice::{mask, Handle, RawNotice};
 use iolab_core::syscall::{Opened, Seen};
 use nix::fcntl::{open, readlink, OFlag};
 use nix::sys::stat::{fstat, FileStat, Mode, SFlag};
-use nix::sys::statvfs::statvfs;
-use std::collections::HashMap;
+use nix::sys::statvfs::{fstatvfs, statvfs};
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -28,49 +28,118 @@ enum Kind {
     Other,
 }
 
+/// Path of a directory.
+struct Directory {
+    path: Option<Vec<u8>>,
+    /// Batch in which it was read.
+    read_in: u64,
+    /// Batch in which it was used last.
+    used_in: u64,
+}
+
 /// Names of file systems, directories and objects.
 pub struct Names {
-    /// By the number that handles bear.
-    file_systems: HashMap<[u8; 8], Mount>,
+    /// By the number that handles bear: copies of a file system may have the same number.
+    file_systems: HashMap<[u8; 8], Vec<Mount>>,
     /// Open only while a batch is worked on: a mount in use could not be unmounted.
     open: HashMap<[u8; 8], Option<OwnedFd>>,
-    directories: HashMap<Key, Option<Vec<u8>>>,
+    directories: HashMap<Key, Directory>,
     objects: HashMap<Key, Kind>,
     /// Device numbers that are asked for; none is all.
     asked: Option<Vec<u64>>,
+    batch: u64,
+    /// File systems on which directories were renamed in this batch.
+    moved: HashSet<[u8; 8]>,
+    /// Paths that directories of this batch may have had only before or after an open.
+    uncertain: HashSet<Vec<u8>>,
 }
 
 impl Names {
     /// Nothing known yet.
     pub fn new(asked: Option<Vec<u64>>) -> Self {
-        let (file_systems, open) = (HashMap::new(), HashMap::new());
-        Self { file_systems, open, directories: HashMap::new(), objects: HashMap::new(), asked }
+        Self {
+            file_systems: HashMap::new(),
+            open: HashMap::new(),
+            directories: HashMap::new(),
+            objects: HashMap::new(),
+            asked,
+            batch: 0,
+            moved: HashSet::new(),
+            uncertain: HashSet::new(),
+        }
     }
 
-    /// A file system that is watched.
-    pub fn watched(&mut self, mount: &Mount) {
-        if let Ok(status) = statvfs(&mount.path) {
-            // the C library puts both halves of the kernel's number into one
-            self.file_systems.insert(status.filesystem_id().to_ne_bytes(), mount.clone());
+    /// The file systems that are watched from now on.
+    pub fn watch<'a>(&mut self, mounts: impl Iterator<Item = &'a Mount>) {
+        self.file_systems.clear();
+        for mount in mounts {
+            if let Ok(status) = statvfs(&mount.path) {
+                // the C library puts both halves of the kernel's number into one
+                let number = status.filesystem_id().to_ne_bytes();
+                self.file_systems.entry(number).or_default().push(mount.clone());
+            }
         }
         self.directories.clear();
+        self.objects.clear();
     }
 
-    /// Directories have other paths from now on.
-    pub fn directory_moved(&mut self) {
-        self.directories.clear();
+    /// A directory was renamed, at some time of this batch.
+    pub fn directory_moved(&mut self, raw: &RawNotice<'_>) {
+        self.moved.extend(raw.directory.map(|directory| directory.file_system));
     }
 
-    /// A batch is done: let go of the mounts.
-    pub fn rest(&mut self) {
+    /// A batch begins, which ends when nothing waits.
+    pub fn begin(&mut self) {
+        self.batch += 1;
+    }
+
+    /// A batch is done: let go of the mounts. Paths are forgotten where directories were renamed. Gives whether paths of this
+    /// batch are uncertain; `review` removes them.
+    ///
+    /// Notices that wait become one at the place of the first, so the order of opens and renames in a batch is not known. The
+    /// path of a directory is certain where it was the same before the batch and after it.
+    pub fn end(&mut self) -> bool {
+        self.uncertain.clear();
+        if !self.moved.is_empty() {
+            let directories = std::mem::take(&mut self.directories);
+            for (key, Directory { path, read_in, used_in }) in directories {
+                if !self.moved.contains(&key.0) {
+                    self.directories.insert(key, Directory { path, read_in, used_in });
+                } else if let Some(path) = path.filter(|_| used_in == self.batch) {
+                    let (file_system, kind, bytes) = (key.0, key.1, &key.2);
+                    let now = self.at(&Handle { file_system, kind, bytes }).and_then(|opened| path_of(&opened));
+                    if read_in == self.batch || now.as_ref() != Some(&path) {
+                        self.uncertain.insert(path);
+                    }
+                }
+            }
+            self.moved.clear();
+        }
         self.open.clear();
+        !self.uncertain.is_empty()
+    }
+
+    /// Remove the name of what was opened in this batch, where it is uncertain.
+    pub fn review(&self, opened: &mut Opened) {
+        let Opened::File(seen) = opened else { return };
+        let is_uncertain = |path: &Vec<u8>| {
+            let length = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+            self.uncertain.contains(&path[..length.max(1)])
+        };
+        seen.path = seen.path.take().filter(|path| !is_uncertain(path));
     }
 
     /// What was opened.
     pub fn opened(&mut self, raw: &RawNotice<'_>) -> Opened {
-        let Some(directory) = raw.directory.filter(|_| raw.mask & mask::DIRECTORY == 0) else { return Opened::Other };
-        let Some(mount) = self.file_systems.get(&directory.file_system) else {
-            return Opened::File(Seen { path: None, mount: None, identity: None, asked: self.asked.is_none() });
+        if raw.mask & mask::DIRECTORY != 0 {
+            return Opened::Other;
+        }
+        // an object that no directory contains is known by its handle alone
+        let place = raw.directory.or(raw.object);
+        let mounts = place.and_then(|place| self.file_systems.get(&place.file_system));
+        let [mount] = mounts.map_or(&[][..], |mounts| &mounts[..]) else {
+            // of several copies of a file system, any may be meant
+            return Opened::File(Seen { path: None, mount: None, identity: None, asked: true });
         };
         if mount.is_of_the_kernel() {
             return Opened::Other;
@@ -84,7 +153,7 @@ impl Names {
         };
         let asked =
             self.asked.as_ref().is_none_or(|asked| asked.contains(&identity.map_or(device, |(device, _)| device)));
-        let path = self.directory(&directory).map(|mut path| {
+        let path = raw.directory.and_then(|directory| self.directory(&directory)).map(|mut path| {
             if path.last() != Some(&b'/') {
                 path.push(b'/');
             }
@@ -95,28 +164,30 @@ impl Names {
     }
 
     fn at(&mut self, handle: &Handle<'_>) -> Option<OwnedFd> {
-        let mount = self.file_systems.get(&handle.file_system)?;
+        let [mount] = &self.file_systems.get(&handle.file_system)?[..] else { return None };
         let place = self.open.entry(handle.file_system).or_insert_with(|| {
-            open(
-                &mount.path,
-                OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK,
-                Mode::empty(),
-            )
-            .ok()
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+            let opened = open(&mount.path, flags, Mode::empty()).ok()?;
+            // something else may be mounted there by now
+            let number = fstatvfs(&opened).ok()?.filesystem_id().to_ne_bytes();
+            (number == handle.file_system).then_some(opened)
         });
         fanotify_handle::open(place.as_ref()?.as_fd(), handle).ok()
     }
 
     fn directory(&mut self, handle: &Handle<'_>) -> Option<Vec<u8>> {
         let key = key(handle);
-        if let Some(known) = self.directories.get(&key) {
-            return known.clone();
+        if let Some(known) = self.directories.get_mut(&key) {
+            known.used_in = self.batch;
+            return known.path.clone();
         }
         let path = self.at(handle).and_then(|opened| path_of(&opened));
+        // those of this batch are needed at its end
         if self.directories.len() >= LIMIT {
-            self.directories.clear();
+            self.directories.retain(|_, directory| directory.used_in == self.batch);
         }
-        self.directories.insert(key, path.clone());
+        let directory = Directory { path: path.clone(), read_in: self.batch, used_in: self.batch };
+        self.directories.insert(key, directory);
         path
     }
 

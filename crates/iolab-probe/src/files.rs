@@ -3,10 +3,13 @@
 //!
 //! Whether something is a file is told by its link: pipes, sockets and the like have no path, and nothing is asked about them.
 
+use crate::clock::monotonic_ns;
 use crate::fanotify_names::{is_file, without_remark};
 use crate::files_mounts::Mounts;
 use iolab_core::syscall::record::Comm;
-use iolab_core::syscall::{Opened, Seen, SeenDescriptor, World};
+use iolab_core::syscall::{Opened, Seen, SeenDescriptor, SeenTask, World};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::{sysconf, SysconfVar};
 use nix::fcntl::readlink;
 use nix::sys::stat::stat;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -34,15 +37,16 @@ pub struct Files {
     all_watched: bool,
     questions: u32,
     since: Instant,
-    /// Questions that were not asked, as there were too many.
-    pub unasked: u64,
+    ticks_per_second: u64,
 }
 
 impl Files {
     /// With the device numbers of the file systems that are asked for; none is all.
     pub fn new(asked: Option<Vec<u64>>) -> Self {
         let since = Instant::now();
-        Self { mounts: Mounts::of("self"), looked: None, asked, all_watched: false, questions: 0, since, unasked: 0 }
+        let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, |ticks| ticks.max(1) as u64);
+        let mounts = Mounts::of("self");
+        Self { mounts, looked: None, asked, all_watched: false, questions: 0, since, ticks_per_second }
     }
 
     /// Whether opens on all file systems that hold data give a notice.
@@ -102,31 +106,51 @@ impl Files {
             (self.since, self.questions) = (Instant::now(), 0);
         }
         self.questions += 1;
-        self.unasked += u64::from(self.questions > QUESTIONS);
         self.questions <= QUESTIONS
     }
 }
 
 impl World for Files {
-    fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
+    fn descriptor(&mut self, task: u32, number: u32) -> Option<SeenDescriptor> {
         if !self.may_ask() {
             return None;
         }
-        self.look(pid, number).map(|looked| looked.seen)
+        self.look(task, number).map(|looked| looked.seen)
     }
 
-    fn task(&mut self, task: u32) -> Option<(u32, Comm)> {
+    fn task(&mut self, task: u32) -> Option<SeenTask> {
         if !self.may_ask() {
             return None;
         }
         let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
         let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-        Some((pid, name_of(pid)?))
+        let statistics = std::fs::read(format!("/proc/{task}/stat")).ok()?;
+        let began_ns = parse_start(&statistics)?.saturating_add(1).saturating_mul(1_000_000_000 / self.ticks_per_second);
+        Some(SeenTask { pid, comm: name_of(pid)?, began_ns: began_ns.saturating_sub(asleep_ns()) })
+    }
+
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
     }
 
     fn all_watched(&self) -> bool {
         self.all_watched
     }
+}
+
+/// Ticks from the machine's start to that of a task. Its name, in parentheses, may contain anything.
+fn parse_start(statistics: &[u8]) -> Option<u64> {
+    let name_end = statistics.iter().rposition(|&byte| byte == b')')?;
+    std::str::from_utf8(&statistics[name_end + 1..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// How long the machine slept: the monotonic clock stood still meanwhile, the one of starts did not.
+fn asleep_ns() -> u64 {
+    let now = |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
+    let monotonic_ns = now(ClockId::CLOCK_MONOTONIC);
+    // read second, it is the larger one of two that agree: a task is never taken for older than it is
+    let boot_ns = now(ClockId::CLOCK_BOOTTIME);
+    boot_ns.saturating_sub(monotonic_ns).saturating_sub(1_000_000)
 }
 
 /// Position, flags and number of the mount of a descriptor.
@@ -194,7 +218,13 @@ mod tests {
         let status = std::fs::File::open("/proc/self/status").unwrap();
         assert_eq!(files.look(own, status.as_raw_fd() as u32).unwrap().seen.opened, Opened::Other, "the kernel's own");
         assert!(files.look(own, 1 << 20).is_none());
-        assert_eq!(files.task(own).map(|task| task.0), Some(own));
+        let task = files.task(own).unwrap();
+        assert_eq!(task.pid, own);
+        assert!(task.began_ns > 0 && task.began_ns < monotonic_ns() + 11_000_000, "{}", task.began_ns);
+        assert_eq!(parse_start(b"7 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20"), Some(777));
+        for odd in [&b"7 (a"[..], b"7 (a) S", b"7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"] {
+            assert_eq!(parse_start(odd), None);
+        }
     }
 
     #[test]
@@ -203,7 +233,7 @@ mod tests {
         for _ in 0..QUESTIONS + 7 {
             files.may_ask();
         }
-        assert!(files.unasked > 0 || files.since.elapsed() > Duration::from_millis(900));
+        assert!(!files.may_ask() || files.since.elapsed() > Duration::from_millis(900));
     }
 
     #[test]

@@ -206,6 +206,7 @@ impl Session {
             traced.flush((self.told_ns, now_ns), &self.output);
         }
         self.told_ns = now_ns;
+        let until_ns = self.traced.iter().filter_map(Traced::waits_since_ns).fold(now_ns, u64::min);
         self.untrimmed_s += 1;
         if self.untrimmed_s >= TRIM_S {
             self.untrimmed_s = 0;
@@ -220,7 +221,7 @@ impl Session {
         self.output.words(
             Kind::Tick,
             &json!({
-                "now_ns": self.anchor.realtime(now_ns), "monotonic_ns": clocks.monotonic_ns, "realtime_ns": clocks.realtime_ns,
+                "now_ns": self.anchor.realtime(until_ns), "monotonic_ns": clocks.monotonic_ns, "realtime_ns": clocks.realtime_ns,
                 "cpu_ns": cpu_ns(), "rss_bytes": pages * page, "events": events, "lost": lost, "samples": self.samples,
                 "backlog": self.output.backlog(),
             }),

@@ -70,9 +70,26 @@ pub trait Source {
     /// Records are missing from here on (true), or none are from here on (false).
     fn lossy(&mut self, missing: bool);
 
-    /// Once a round, after all records of it: what comes from elsewhere is looked at here.
-    fn round(&mut self, _rows: &mut Rows) -> Result<(), Failure> {
+    /// Pages of a ring contradict themselves: records of some time in this round are missing.
+    fn damaged(&mut self) {
+        self.lossy(true);
+        self.lossy(false);
+    }
+
+    /// Once a round, before the rings are looked into.
+    fn prepare(&mut self) {}
+
+    /// Once a round, after all records of it, which are of the time up to `until_ns`: what comes from elsewhere is looked at here.
+    fn round(&mut self, _until_ns: u64, _rows: &mut Rows) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// No records are made from this time on.
+    fn stopped(&mut self, _time_ns: u64) {}
+
+    /// Up to which time all I/O was handed over, where some waits.
+    fn waits_since_ns(&self) -> Option<u64> {
+        None
     }
 
     /// Once a second: what was lost besides what the rings tell.

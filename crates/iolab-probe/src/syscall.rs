@@ -11,6 +11,7 @@ use crate::smb_clients::SmbClients;
 use crate::source::{Losses, Source, Tracepoint};
 use crate::syscall_record::Decoder;
 use iolab_core::frames::events::{Key, Row, Rows, NAMED};
+use iolab_core::syscall::descriptor::Why;
 use iolab_core::syscall::{Counts, FileIo, Record, Timed, Tracker};
 use iolab_core::tracefs::format::Format;
 use nix::errno::Errno;
@@ -20,6 +21,13 @@ use std::collections::HashMap;
 
 /// What this layer cannot see: said on every page that shows it.
 const UNSEEN: &str = "I/O by io_uring, libaio, mmap, nfsd and 32-bit programs makes no such calls and is not in here";
+/// Why I/Os have no name.
+const UNKNOWN: [(Why, &str); 4] = [
+    (Why::Order, "I/Os on files that were closed while several names were possible"),
+    (Why::Reused, "I/Os on files that were closed while their name was read from /proc"),
+    (Why::Raced, "I/Os during which another thread closed or replaced the descriptor"),
+    (Why::Directory, "I/Os on files in directories that were renamed or deleted at that time"),
+];
 /// Names of files that are kept at once; with more, they are dropped and sent again.
 const FILES: usize = 1 << 15;
 
@@ -71,20 +79,22 @@ impl SyscallSource {
         })
     }
 
-    fn work(&mut self, rows: &mut Rows) {
+    fn work(&mut self, until_ns: u64, rows: &mut Rows) {
         // numbers of files are kept nowhere else
         if rows.is_empty() && rows.names(Key::File) > FILES {
             rows.restart(Key::File);
         }
         if let Some(watch) = &self.watch {
-            watch.take().into_iter().for_each(|notice| self.tracker.notice(notice));
+            let (notices, quiet) = watch.take();
+            notices.into_iter().for_each(|notice| self.tracker.notice(notice));
+            quiet.into_iter().for_each(|(from_ns, until_ns)| self.tracker.quiet(from_ns, until_ns));
             self.files.set_all_watched(watch.is_complete());
             for words in watch.take_words() {
                 eprintln!("iolab-probe: {words}");
             }
         }
         let Self { tracker, files, smb_clients, epoch_ns, events, .. } = self;
-        tracker.round(files, &mut |io| {
+        tracker.round(until_ns, files, &mut |io| {
             let mut keys = keys(io, rows);
             let client = smb_clients.client(io.pid, io.process);
             keys[Key::Client as usize] = client.map(|address| rows.intern(Key::Client, address.to_string().as_bytes()));
@@ -92,8 +102,11 @@ impl SyscallSource {
             *events += 1;
         });
         let counts = self.tracker.take_counts();
-        self.counts.unknown_names += counts.unknown_names;
+        for (sum, count) in self.counts.unknown_names.iter_mut().zip(counts.unknown_names) {
+            *sum += count;
+        }
         self.counts.unpaired += counts.unpaired;
+        self.counts.unsure += counts.unsure;
     }
 }
 
@@ -175,7 +188,8 @@ impl Source for SyscallSource {
         }
         self.tracker.record(Timed { time_ns, task, record });
         if self.tracker.full() {
-            self.work(rows);
+            // another record of this very time may follow
+            self.work(time_ns.saturating_sub(1), rows);
         }
     }
 
@@ -186,15 +200,36 @@ impl Source for SyscallSource {
         self.lossy = missing;
     }
 
-    fn round(&mut self, rows: &mut Rows) -> Result<(), Failure> {
-        self.work(rows);
+    fn damaged(&mut self) {
+        self.tracker.damaged();
+    }
+
+    fn prepare(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.read();
+        }
+    }
+
+    fn round(&mut self, until_ns: u64, rows: &mut Rows) -> Result<(), Failure> {
+        self.work(until_ns, rows);
         Ok(())
+    }
+
+    fn stopped(&mut self, time_ns: u64) {
+        self.tracker.end(time_ns);
+    }
+
+    fn waits_since_ns(&self) -> Option<u64> {
+        self.tracker.waits_since_ns()
     }
 
     fn losses(&mut self) -> Losses {
         let mut losses = Losses::default();
-        let Counts { unknown_names, unpaired } = std::mem::take(&mut self.counts);
-        losses.add("unknown-name", unknown_names, "I/Os on files whose name could not be found out");
+        let Counts { unknown_names, unpaired, unsure } = std::mem::take(&mut self.counts);
+        for (why, words) in UNKNOWN {
+            losses.add("unknown-name", unknown_names[why as usize], words);
+        }
+        losses.add("unpaired", unsure, "calls on descriptors that changed before it was known whether they were files");
         losses.add("unpaired", unpaired, "calls on files whose return was not seen");
         losses.add("unpaired", std::mem::take(&mut self.skipped), "calls, on files or not, while records were missing");
         losses.add("damaged", self.decoder.take_damaged(), "records too short for their description");

@@ -106,11 +106,18 @@ impl Traced {
 
     /// No more records come in.
     pub fn stop(&mut self) -> Result<(), Failure> {
+        self.source.stopped(monotonic_ns());
         self.instance.switch(false)
+    }
+
+    /// Up to which time all I/O was handed over, where some waits.
+    pub fn waits_since_ns(&self) -> Option<u64> {
+        self.source.waits_since_ns()
     }
 
     /// Take what is in the rings; whether there is more at once. `last` takes the youngest records too.
     pub fn round(&mut self, look: bool, last: bool, output: &Output) -> Result<bool, Failure> {
+        self.source.prepare();
         let round = self.rings.round(look || last)?;
         if round.dropped > 0 {
             self.lost += round.dropped;
@@ -147,12 +154,11 @@ impl Traced {
         let faults = self.rings.merge.take_faults();
         if faults != Default::default() {
             // pages that contradict themselves, or say that they are not all: nothing in flight can be trusted
-            self.source.lossy(true);
-            self.source.lossy(false);
+            self.source.damaged();
             let count = faults.torn + faults.missed;
             self.loss(output, "damaged", round.lossy_ns, count, "pages of a trace ring that are torn or follow a gap");
         }
-        self.source.round(&mut self.rows)?;
+        self.source.round(until_ns, &mut self.rows)?;
         for (pid, process, command) in self.source.processes() {
             let first_ns = self.anchor.realtime(round.until_ns);
             let words = json!({"pid": pid, "process": process, "command": command, "first_ns": first_ns});

@@ -82,7 +82,7 @@ class Cluster:
 
     def view(self, name: str, table: Table, parts: Sequence[Rows]) -> None:
         """Make rows of data files known as `name`."""
-        with self._explained():
+        with self._explain_errors():
             rows: Any = None
             for part in parts:
                 chosen = self._rows(table, part)
@@ -110,18 +110,18 @@ class Cluster:
 
     def drop(self, names: Sequence[str]) -> None:
         """Make views unknown again."""
-        with self._explained():
+        with self._explain_errors():
             for name in names:
                 self._session.catalog.dropTempView(name)
 
     def ask(self, sql: str, bound: Mapping[str, Any]) -> pa.Table:
         """The answer of a statement in Spark's SQL. ResultsError where Spark gives none."""
-        with self._explained():
+        with self._explain_errors():
             rows: pa.Table = self._session.sql(sql, args=dict(bound)).toArrow()
             return rows
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except IolabError:

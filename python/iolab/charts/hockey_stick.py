@@ -291,7 +291,7 @@ def _knee_text(curve: Curve, curves: Curves) -> str:
         return f"{text}, from a single repetition"
     low, high = (level_text(end) for end in knee.load_range)
     spread = f"{curves.load} {low} in all" if low == high else f"{curves.load} {low} to {high} over"
-    return f"{text} ({spread} repetitions, found in {knee.found} of {knee.repetitions})"
+    return f"{text} ({spread} repetitions, found in {knee.with_knee} of {knee.repetitions})"
 
 
 def _name(curve: Curve, labels: dict[tuple[object, ...], str]) -> str:

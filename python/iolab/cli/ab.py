@@ -76,7 +76,7 @@ def command(
     from ..errors import UsageError
     from ..run.ab import Ab, AbRequest, ab_study, absolute, machine_name
     from ..study.adapt import Changes, parse_only
-    from .run import agreed
+    from .run import ask_trust
 
     if resume:
         if study or builds or reduced or only or repetitions or runtime or output is None:
@@ -96,7 +96,7 @@ def command(
         request = AbRequest(study.absolute(), rig, machine_name(study, sources), sources, changes)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
     loaded, changes = ab_study(ab.request)
-    trusted = agreed(loaded, trust)
+    trusted = ask_trust(loaded, trust)
     if not resume:
         ab.begin()
     ab.build()

@@ -49,7 +49,7 @@ def push(path: Path, url: str, every: str | None, style: str) -> None:
     and each row arrives exactly once.
     """
     from ..errors import ResultsError
-    from ..statistics.language.times import parse_duration
+    from ..statistics.language.quantities import parse_duration
 
     pause = None if every is None else parse_duration(every) / 1e9
     while True:
@@ -204,7 +204,7 @@ def expire_(url: str, age: str, style: str) -> None:
     No row of the current tables is deleted.
     """
     from ..archive import Archive, expire
-    from ..statistics.language.times import parse_duration
+    from ..statistics.language.quantities import parse_duration
 
     age_ns = parse_duration(age)
     _tell_maintenance(url, expire(Archive.open(url), age_ns), style)
@@ -260,7 +260,7 @@ def fetch_(
     hosts are not read.
     """
     from ..archive import Archive, choose, fetch
-    from ..statistics.language.times import parse_moment
+    from ..statistics.language.quantities import parse_moment
 
     archive = Archive.open(url)
     archived = choose(archive, host, recording)
@@ -299,19 +299,18 @@ def outliers(
     difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
     """
     from ..recording.base.counts import HeatCounts
-    from ..statistics.ask.fleet import FleetStatistic, ask_fleet
-    from ..statistics.ask.outliers import rank_hosts
+    from ..statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
     from .archives import open_archive
     from .query_who import map_of
     from .spans import span_of
 
-    asked = FleetStatistic.parse(statistic)
-    y = map_of(asked.statistic, "an outlier")
-    recordings = asked.chosen(open_archive(url))
+    question = FleetStatistic.parse(statistic)
+    y = map_of(question.statistic, "an outlier")
+    recordings = question.chosen(open_archive(url))
     from_ns, until_ns = span_of(recordings, start, end)
     answers = ask_fleet(
         recordings,
-        FleetStatistic(asked.statistic, (), True),
+        FleetStatistic(question.statistic, (), True),
         from_ns=from_ns,
         until_ns=until_ns,
         columns=2,
@@ -326,7 +325,7 @@ def outliers(
             {
                 "schema": 1,
                 "archive": url,
-                "statistic": str(asked.statistic),
+                "statistic": str(question.statistic),
                 "hosts": [asdict(item) for item in ranked],
             }
         )

@@ -70,7 +70,7 @@ def _cluster() -> Cluster | None:
 def split_hosts(where: Sequence[str]) -> tuple[list[str], list[str]]:
     """(hosts that conditions of `iolab heatmap --where` name, the other conditions)."""
     hosts: list[str] = []
-    others: list[str] = []
+    remaining: list[str] = []
     for text in where:
         kept = []
         is_host = False
@@ -85,8 +85,8 @@ def split_hosts(where: Sequence[str]) -> tuple[list[str], list[str]]:
             else:
                 kept.append(condition)
         if kept:
-            others.append(",".join(kept))
-    return hosts, others
+            remaining.append(",".join(kept))
+    return hosts, remaining
 
 
 def open_archive(url: str) -> list[ArchivedEvents]:
@@ -110,11 +110,11 @@ def open_hosts(url: str, hosts: Sequence[str]) -> list[ArchivedEvents]:
     from ..statistics.language.names import parse
 
     conditions = (("=", tuple(hosts)),) if hosts else ()
-    asked = FleetStatistic(parse("io.ops"), conditions, False)
-    chosen = [item for item in asked.chosen(open_archive(url)) if item.archived.events]
-    if not chosen:
+    question = FleetStatistic(parse("io.ops"), conditions, False)
+    selected = [item for item in question.chosen(open_archive(url)) if item.archived.events]
+    if not selected:
         raise UsageError("the archive has no events", where=url)
-    return chosen
+    return selected
 
 
 def ask(
@@ -134,18 +134,18 @@ def ask(
     from ..statistics.ask.fleet import FleetStatistic, ask_fleet
     from .spans import span_of
 
-    asked = FleetStatistic.parse(text)
-    recordings = asked.chosen(open_archive(url))
+    question = FleetStatistic.parse(text)
+    recordings = question.chosen(open_archive(url))
     from_ns, until_ns = span_of(recordings, *ends)
     if values is not None:
-        _who(url, recordings, asked, values, (from_ns, until_ns), source, top, style)
+        _who(url, recordings, question, values, (from_ns, until_ns), source, top, style)
         return
     if explain:
-        _explain(recordings, asked, (from_ns, until_ns), interval_ns, columns, source, style)
+        _explain(recordings, question, (from_ns, until_ns), interval_ns, columns, source, style)
         return
     answer = ask_fleet(
         recordings,
-        asked,
+        question,
         from_ns=from_ns,
         until_ns=until_ns,
         interval_ns=interval_ns,
@@ -153,14 +153,14 @@ def ask(
         source=source,
     )
     if isinstance(answer, dict):
-        _tell_hosts(asked, answer, url, style, top)
+        _tell_hosts(question, answer, url, style, top)
     else:
-        _tell(asked, answer, url, style, top)
+        _tell(question, answer, url, style, top)
 
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
     from ..recording.base.counts import HeatCounts
-    from ..statistics.answers.export import as_json, csv_lines
+    from ..statistics.answers.json_form import as_json, csv_lines
     from .query_text import draw_map, lines
 
     statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
@@ -181,8 +181,7 @@ def _tell_hosts(
 ) -> None:
     """Print the answer of each host, those with the most I/Os first."""
     from ..recording.base.counts import HeatCounts
-    from ..statistics.answers.export import csv_lines
-    from ..statistics.answers.json_form import as_data
+    from ..statistics.answers.json_form import as_data, csv_lines
 
     def size(host: str) -> int:
         answer = answers[host]

@@ -263,7 +263,7 @@ def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def metric_rows() -> list[dict[str, Any]]:
     """Metrics that every run may have: name, title, unit, which direction is better."""
-    from ..metrics import fixed, of
+    from ..metrics import catalogue, of
 
     patterns = [
         "write.iops",
@@ -279,7 +279,7 @@ def metric_rows() -> list[dict[str, Any]]:
         "write.clat.p99",
         "write.clat.p99.9",
     ]
-    metrics = [of(name) for name in patterns] + fixed()
+    metrics = [of(name) for name in patterns] + catalogue()
     return [
         {
             "name": metric.name,

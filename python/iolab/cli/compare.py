@@ -217,7 +217,7 @@ def command(
         return (
             comparison
             if published_table is None
-            else published_table.noted(comparison, select(runs, conditions))
+            else published_table.add_note(comparison, select(runs, conditions))
         )
 
     if "@" in metric_name:

@@ -296,11 +296,11 @@ def _spans(
     """The requested span of time, by the place of each set: two that are compared each count from
     their own start."""
     return {
-        id(each): span
+        id(item): span
         for group in (made, other)
         if group
         for span in [span_of(group, start, end)]
-        for each in group
+        for item in group
     }
 
 
@@ -401,16 +401,16 @@ def _maps(
     maps = []
     for label, traces in named:
         counts, every = merge(every[: len(traces)]), every[len(traces) :]
-        for each in traces:
-            counts = unmatched(each, counts)
-        known, left = (
+        for opened in traces:
+            counts = unmatched(opened, counts)
+        splits, too_large = (
             _whose(traces, counts, partial(read, interval_ns=counts.interval_ns))
             if parts and len(counts.count)
             else ([], [])
         )
-        if left:
-            say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
-        maps.append(Named(label, counts.framed(before=before), tuple(known)))
+        if too_large:
+            say(f"note: {label} is too large to tell {' and '.join(too_large)} apart in the page")
+        maps.append(Named(label, counts.framed(before=before), tuple(splits)))
     return maps
 
 
@@ -421,12 +421,12 @@ def _whose(
     for."""
     from ..recording.read.breakdown import dimensions
     from ..recording.read.trace import Trace
-    from ..statistics.ask.breakdown import dimensions_of
+    from ..statistics.ask.drill import dimensions_of
 
-    traces = [each for each in events if isinstance(each, Trace)]
+    traces = [item for item in events if isinstance(item, Trace)]
     if len(traces) == len(events):
         return dimensions(traces, counts, read)
-    recordings = [each for each in events if not isinstance(each, Trace)]
+    recordings = [item for item in events if not isinstance(item, Trace)]
     return (
         ([], ["operations, devices and processes"])
         if traces

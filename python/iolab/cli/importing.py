@@ -249,7 +249,7 @@ def account_lines(found: Imported) -> list[str]:
         for reason, paths in found.skipped.items()
     ]
     if found.suggestions:
-        is_single = len(found.unmatched) == 1
+        is_single = len(found.unmatched_files) == 1
         layouts = " ".join(f"--layout {shlex.quote(text)}" for text in found.suggestions)
         lines.append(f"the unmatched result{'' if is_single else 's'} would be taken by {layouts}")
     if found.empty:

@@ -147,7 +147,7 @@ def prune(
     from ..errors import UsageError
     from ..statistics.kept.manage import listed, to_prune
     from ..statistics.kept.manage import prune as pruned
-    from ..statistics.language.times import is_after_start, parse_moment
+    from ..statistics.language.quantities import is_after_start, parse_moment
 
     if is_after_start(before):
         raise UsageError(
@@ -252,9 +252,8 @@ def limits(
     Data older than a tier is deleted. Beyond a limit, statistics are suspended one after another
     until iolab keep resume.
     """
-    from ..statistics.kept.limits import Wanted, limit
-    from ..statistics.kept.limits import limits as held
-    from ..statistics.kept.manage import listed
+    from ..statistics.kept.manage import Wanted, limit, listed
+    from ..statistics.kept.manage import limits as held
 
     changes: Wanted = {}
     if size is not None:

@@ -55,15 +55,15 @@ def command(
     opened = open_path(path)
     looked_at = span_of([opened], start, end)
     quiet = None if against is None else _quiet(opened, against)
-    found = oddities(opened, looked_at=looked_at, against=quiet, ends=_ends(opened))
-    stated = statements(opened, found)
+    odd = oddities(opened, looked_at=looked_at, against=quiet, ends=_ends(opened))
+    stated = statements(opened, odd)
     if style == "json":
         from ..statistics.ask.odd_words import as_data
 
-        data = {"schema": 1, "kind": "odd", **as_data(found, stated)}
+        data = {"schema": 1, "kind": "odd", **as_data(odd, stated)}
         tell_as(style, f"{json.dumps(data, ensure_ascii=False)}\n")
     else:
-        tell(*_lines(name_of(opened.path), found, stated))
+        tell(*_lines(name_of(opened.path), odd, stated))
 
 
 def _quiet(opened: Trace | Recording, text: str) -> tuple[int, int]:
@@ -103,11 +103,11 @@ def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
     lines = [f"{name}: {found.compared} series compared with {quiet}"]
     if not stated:
         lines.append("nothing is odd: no change exceeds the variation of the time before it")
-    for number, each in enumerate(stated, 1):
-        lines.append(visible(f"{number}. {each.sentence}"))
-        change = each.oddity.changes[0]
+    for number, statement in enumerate(stated, 1):
+        lines.append(visible(f"{number}. {statement.sentence}"))
+        change = statement.oddity.changes[0]
         also = "".join(
-            f"; also {field} {value}" for field, value in each.oddity.subject.aliases[:2]
+            f"; also {field} {value}" for field, value in statement.oddity.subject.aliases[:2]
         )
         times = f"{2 ** abs(change.octaves):.3g} times {'more' if change.octaves > 0 else 'less'}"
         if change.quantity in ("latency", "size", "offset"):
@@ -115,7 +115,7 @@ def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
         q = "q < 0.001" if change.q < 0.001 else f"q = {change.q:.2g}"
         lines.append(
             visible(
-                f"   {shown(change, each.oddity.subject)}: {times}, {q}, "
+                f"   {shown(change, statement.oddity.subject)}: {times}, {q}, "
                 f"{100 * change.share:.2g} % of the I/Os{also}"
             )
         )

@@ -72,17 +72,17 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
         return None
     # a word after an option may be its value, such as the output
     words = [
-        each
-        for before, each in zip(["", *args], args, strict=False)
-        if not each.startswith("-") and not before.startswith("-")
+        word
+        for before, word in zip(["", *args], args, strict=False)
+        if not word.startswith("-") and not before.startswith("-")
     ]
     if not words or words[0] not in _TAKES:
         return None
     # some errors name the path in their message alone
     about = [
-        each
-        for each in words[1:]
-        if str(error).startswith(f"{Path(each)}:") and Path(each).exists()
+        word
+        for word in words[1:]
+        if str(error).startswith(f"{Path(word)}:") and Path(word).exists()
     ]
     if not about:
         return None
@@ -95,7 +95,7 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
         if (Path(path) / "recordings").is_dir():
             return None
         name += " without recordings"
-    listed = ", ".join(f"'{each.format(shlex.quote(path))}'" for each in commands)
+    listed = ", ".join(f"'{command.format(shlex.quote(path))}'" for command in commands)
     also = (
         "; a study names it as workload.job_file"
         if kind == "fio job file" and words[0] == "run"

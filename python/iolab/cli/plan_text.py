@@ -24,9 +24,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     extra_runs = (
         [f"{count_text(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
     )
-    blocks = (
-        f"{count_text(len(plan.plan.measured), 'run')} in {count_text(study.repetitions, 'block')}"
-    )
+    blocks = f"{count_text(len(plan.plan.measured_runs), 'run')} in {count_text(study.repetitions, 'block')}"
     yield (
         f"{study.name}: {', '.join([blocks, *extra_runs])}, "
         f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"
@@ -72,7 +70,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
 
 
 def _target_line(target: TargetPreview) -> str:
-    words = ", ".join(f"{key} {value}" for key, value in _flat(target.given))
+    words = ", ".join(f"{key} {value}" for key, value in _flat(target.changed))
     return (
         f"target: {target.kind}"
         + (f" ({words})" if words else "")

@@ -146,23 +146,23 @@ class Bar:
         if self._own:
             self._progress.stop()
 
-    def planned(self, study: Study, plan: Plan, directory: Path) -> None:
+    def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         """The head: what is to come, and where it goes."""
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
-        self._blocks = max((run.block for run in plan.measured), default=0)
+        self._blocks = max((run.block for run in plan.measured_runs), default=0)
         extra_runs = (
             f", {count_text(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
         )
         self._say(
-            f"{study.name}: {count_text(len(plan.measured), 'run')} in {count_text(self._blocks, 'block')}{extra_runs}, "
+            f"{study.name}: {count_text(len(plan.measured_runs), 'run')} in {count_text(self._blocks, 'block')}{extra_runs}, "
             f"about {clock_text(plan.seconds)}, into {directory}"
         )
         self._task = self._progress.add_task(
             f"{self._host}run 0 of {self._total}", total=plan.seconds, where="", left="", live=""
         )
 
-    def started(self, run: PlannedRun, name: str) -> None:
+    def begin_run(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         turn = "profile:" if run.profile else f"block {run.block} of {self._blocks}:"
@@ -175,7 +175,7 @@ class Bar:
             live=f"block before: {ghost}" if ghost else "",
         )
 
-    def waiting(
+    def update_run(
         self,
         run: PlannedRun,
         seconds: float,
@@ -194,7 +194,7 @@ class Bar:
                 left=f"{clock_text(self._left - inside)} left",
             )
 
-    def ended(
+    def end_run(
         self,
         run: PlannedRun,
         status: Status,
@@ -224,7 +224,7 @@ class Bar:
                 )
             )
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """A note."""
         self._say(f"note: {text}")
 
@@ -238,7 +238,7 @@ class Bar:
             self._task = None
         parts = [f"{count_text(outcome.finished, 'run')} finished"]
         parts += [f"{outcome.failed} failed"] if outcome.failed else []
-        parts += [f"{outcome.left} not done"] if outcome.left else []
+        parts += [f"{outcome.remaining} not done"] if outcome.remaining else []
         how = "stopped" if outcome.interrupted else "done"
         self._say(
             f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}"

@@ -66,6 +66,17 @@ LABELS = 48
     help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.",
 )
 @click.option(
+    "--list",
+    "listed",
+    metavar="RANGE",
+    help="List the single I/Os in this range of a map (10ms.., or .. for all); --top says how many (20).",
+)
+@click.option(
+    "--order",
+    metavar="FIELD",
+    help="Sort --list by time (default), latency, size, offset, file...; -latency: largest first.",
+)
+@click.option(
     "--explain",
     is_flag=True,
     help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.",
@@ -88,6 +99,8 @@ def command(
     source: str | None,
     follow: bool,
     values: str | None,
+    listed: str | None,
+    order: str | None,
     explain: bool,
     columns: str | None,
 ) -> None:
@@ -107,13 +120,30 @@ def command(
     from ..errors import UsageError
     from ..statistics.ask.query import query
     from ..statistics.language.names import parse
-    from ..statistics.language.times import parse_duration
+    from ..statistics.language.quantities import parse_duration
 
     length = None if interval is None else parse_duration(interval)
     if length == 0:
         raise UsageError(
             "an interval is longer than nothing", where="--interval", hint="such as 1s"
         )
+    if listed is None and order is not None:
+        raise UsageError("--order sorts the I/Os of --list", hint="add --list RANGE, or omit it")
+    other = next(
+        (
+            name
+            for name, is_given in {
+                "--who": values is not None,
+                "--follow": follow,
+                "--explain": explain,
+                "--interval": interval is not None,
+            }.items()
+            if is_given
+        ),
+        None,
+    )
+    if listed is not None and other is not None:
+        raise UsageError(f"--list cannot be combined with {other}", hint="omit one of the two")
     if explain and (follow or values is not None or style == "csv"):
         raise UsageError(
             f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
@@ -123,10 +153,11 @@ def command(
     if url is not None:
         from .archives import ask
 
-        if follow or columns is not None:
+        refused = "--follow" if follow else "--list" if listed is not None else "--columns"
+        if follow or listed is not None or columns is not None:
             raise UsageError(
-                f"an archive has no {'--follow' if follow else '--columns'}",
-                hint="ask the recording itself" if follow else "omit it",
+                f"an archive has no {refused}",
+                hint="omit it" if refused == "--columns" else "ask the recording itself",
             )
         ask(
             url,
@@ -152,6 +183,12 @@ def command(
         query_follow.follow(opened, parsed, (start, end), length, style, top, source)
         return
     from_ns, until_ns = span_of([opened], start, end)
+    if listed is not None:
+        from . import query_list
+
+        page = query_list.answer(opened, parsed, listed, (from_ns, until_ns), source, top, order)
+        query_list.print_list(page, parsed, _name(opened), listed, style)
+        return
     if values is not None:
         _who(opened, parsed, values, (from_ns, until_ns), source, top, style)
         return
@@ -180,13 +217,13 @@ def command(
     from ..recording.base.counts import HeatCounts
 
     if style == "csv":
-        from ..statistics.answers.export import csv_lines
+        from ..statistics.answers.json_form import csv_lines
 
         tell_as(style, "".join(f"{line}\n" for line in csv_lines(parsed, answer, top)))
         for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
             say(f"note: {note}")
     elif style == "json":
-        from ..statistics.answers.export import as_json
+        from ..statistics.answers.json_form import as_json
 
         tell_as(style, f"{as_json(parsed, answer, top)}\n")
     else:

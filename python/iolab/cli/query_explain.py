@@ -55,7 +55,7 @@ def lines(plan: Plan) -> list[str]:
 
 
 def _part(part: Part) -> str:
-    from ..statistics.answers.export import seconds
+    from ..statistics.answers.json_form import seconds
     from ..units import format_quantity
 
     span = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..recording.read.recording import Recording
     from ..recording.read.trace import Trace
     from ..statistics.answers.answers import Answer
-    from ..statistics.answers.follow_rows import Moment
+    from ..statistics.answers.json_form import Moment
     from ..statistics.ask.follow import Piece
     from ..statistics.language.names import Statistic
 
@@ -48,7 +48,7 @@ def follow(
     from ..recording.read.recording import Recording
     from ..statistics.ask.follow import Follower
     from ..statistics.kept.recorded import span_of as recorded
-    from ..statistics.language.times import parse_moment
+    from ..statistics.language.quantities import parse_moment
 
     if not isinstance(opened, Recording):
         raise UsageError(
@@ -70,20 +70,20 @@ def follow(
         said=lambda words: say(f"waiting: the recording {words}"),
     )
     try:
-        for line in written(follower.pieces(), asked, style, top):
+        for line in format_answers(follower.pieces(), asked, style, top):
             tell_as(style, f"{line}\n")
     except KeyboardInterrupt:
         # that is how it ends
         return
 
 
-def written(
+def format_answers(
     pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None
 ) -> Iterator[str]:
     """The lines of answers."""
     from ..recording.base.counts import HeatCounts
     from ..statistics.answers.answers import Stack
-    from ..statistics.answers.follow_rows import as_data, moments
+    from ..statistics.answers.json_form import moment_as_data, moments
 
     head, scale, rows = (
         True,
@@ -96,7 +96,7 @@ def written(
             answer, piece.first_ns, piece.until_ns, top or (10 if style == "text" else None)
         ):
             if style == "json":
-                yield json.dumps(as_data(asked, answer, moment), ensure_ascii=False)
+                yield json.dumps(moment_as_data(asked, answer, moment), ensure_ascii=False)
             elif style == "csv":
                 yield from _csv(asked, answer, moment, head)
             elif isinstance(answer, HeatCounts):
@@ -125,10 +125,9 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
 
     from ..recording.base.counts import UNITS, HeatCounts
     from ..statistics.answers.answers import Stack
-    from ..statistics.answers.export import seconds
-    from ..statistics.answers.json_form import OTHERS, number
+    from ..statistics.answers.json_form import OTHERS, number, seconds
 
-    def told(value: float) -> str | float | int:
+    def format_value(value: float) -> str | float | int:
         formatted = number(value)
         return "" if formatted is None else formatted
 
@@ -143,9 +142,12 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
         ]
     elif isinstance(answer, Stack):
         titles = ["time_s", str(asked.breakdown), "value"]
-        rows = [[time, OTHERS if key is None else key, told(value)] for key, value in moment.keys]
+        rows = [
+            [time, OTHERS if key is None else key, format_value(value)]
+            for key, value in moment.keys
+        ]
     else:
-        titles, rows = ["time_s", "value"], [[time, told(moment.value)]]
+        titles, rows = ["time_s", "value"], [[time, format_value(moment.value)]]
     writer.writerows([titles, *rows] if head else rows)
     yield from text.getvalue().split("\n")[:-1]
 
@@ -208,7 +210,7 @@ class _Map:
 
         assert isinstance(answer, HeatCounts)
         log = answer.y in ("latency", "queue", "size")
-        if self._widened(moment, log) or self._since >= _REPEAT:
+        if self._widen(moment, log) or self._since >= _REPEAT:
             self._since = 0
             yield from self._axis(UNITS[answer.y], log)
         if not moment.recorded:
@@ -223,7 +225,7 @@ class _Map:
 
         return _core.grid_index(max(value, 0), _BITS) if log else value
 
-    def _widened(self, moment: Moment, log: bool) -> bool:
+    def _widen(self, moment: Moment, log: bool) -> bool:
         """Whether the axis had to be made wider for this column."""
         places = [self._place(end, log) for low, high, _ in moment.cells for end in (low, high - 1)]
         if not places:

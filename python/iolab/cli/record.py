@@ -219,21 +219,21 @@ def _record(
     from .record_on import ready
 
     directory = output if output is not None else Path(time.strftime("recording-%Y%m%dT%H%M%S"))
-    with ready(asked, host_named(host_words)) as made:
+    with ready(asked, host_named(host_words)) as prepared:
         if wanted:
             check_program(wanted[0])
         return _session(
-            made,
+            prepared,
             directory,
             wanted,
             quiet,
-            {**made.origin, **({"kind": "run"} if of_study else {})},
+            {**prepared.origin, **({"kind": "run"} if of_study else {})},
             shared,
         )
 
 
 def _session(
-    made: Ready,
+    prepared: Ready,
     directory: Path,
     wanted: tuple[str, ...],
     quiet: bool,
@@ -243,18 +243,18 @@ def _session(
     from ..recorder.session import Session, check_directory
 
     check_directory(directory)
-    screen = _Screen(made.settings, directory, quiet)
+    screen = _Screen(prepared.settings, directory, quiet)
     session = Session(
-        made.settings,
+        prepared.settings,
         directory,
-        made.launcher,
+        prepared.launcher,
         screen,
         command=wanted,
         origin=origin,
-        clock=made.clock,
-        connection=made.connection,
-        pools=made.pools,
-        samba=made.samba,
+        clock=prepared.clock,
+        connection=prepared.connection,
+        pools=prepared.pools,
+        samba=prepared.samba,
         is_shared=shared,
     )
     before = {
@@ -339,7 +339,7 @@ class _Screen:
         self._tty = on_terminal()
         self._drawn = False
 
-    def started(self, hello: Mapping[str, Any]) -> None:
+    def begin(self, hello: Mapping[str, Any]) -> None:
         if not self._quiet:
             say(
                 f"recording {', '.join(self._settings.sources)} into {self._directory} ({kept_text(self._settings.retention)}; "
@@ -361,7 +361,7 @@ class _Screen:
         else:
             say(line)
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         self.end()
         say(f"note: {text}")
 

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .completion import complete_rigs
 from .output import say, tell, tell_json
+
+if TYPE_CHECKING:
+    from ..hosts.kinds.rig import RigState
+    from ..rigs.network import Link
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]
@@ -29,6 +33,30 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
         if size <= 0:
             self.fail(f"'{value}' is not a size", param, ctx)
         return size
+
+
+class _Delay(click.ParamType):  # type: ignore[type-arg]
+    """A duration, in seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds, more than none and at most 10."""
+        from ..errors import UsageError
+        from ..units import parse_fio_time
+
+        try:
+            seconds = parse_fio_time(value)
+        except UsageError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+        if not 1e-6 <= seconds <= _MOST_DELAY_S:
+            self.fail(f"'{value}' is not a delay from 1us to {_MOST_DELAY_S} s", param, ctx)
+        return seconds
+
+
+_MOST_DELAY_S = 10
 
 
 _NAME = click.argument("name", metavar="NAME", default="openzfs")
@@ -172,43 +200,99 @@ def check(rig: str) -> int:
     metavar="N",
     help="CPUs. Default: this machine's, at most 4.",
 )
+@click.option(
+    "--count",
+    type=click.IntRange(1, 16),
+    metavar="N",
+    help="Start N machines: NAME1, NAME2 and so on.",
+)
+@click.option(
+    "--network",
+    metavar="NETWORK",
+    help="A private network, in which machines reach each other by name. The first machine starts it.",
+)
+@click.option(
+    "--mbps",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="Rate of the link to the network, in each direction, in 10^6 bits a second. Default: no limit.",
+)
+@click.option(
+    "--delay",
+    type=_Delay(),
+    metavar="TIME",
+    help="Delay of the link in each direction, such as 20ms. Default: none.",
+)
+@click.option(
+    "--allow-reboot",
+    is_flag=True,
+    help="A reboot starts the machine again, with its files. Without it, the machine ends.",
+)
 def up(
-    rig: str,
-    name: str | None,
-    disks: int,
-    disk_size: int,
-    disk_iops: int | None,
-    disk_mbps: int | None,
-    fast_disks: int,
-    memory: int | None,
-    cpus: int | None,
+    rig: str, name: str | None, count: int | None, memory: int | None, cpus: int | None, **more: Any
 ) -> int:
-    """Start a machine and wait until it accepts connections."""
+    """Start a machine, or several, and wait until they accept connections."""
     from ..errors import UsageError
     from ..rigs.machine import up as start
-    from ..rigs.qemu import Disks
+    from ..rigs.qemu import Disks, MachineOptions
     from ..rigs.recipe import find_rig
 
     recipe = find_rig(rig)
-    machine_name = name or recipe.name
-    if not machine_name.replace("-", "").replace("_", "").replace(
-        ".", ""
-    ).isalnum() or machine_name.startswith("."):
-        raise UsageError(
-            f"'{machine_name}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'"
-        )
-    state = start(
+    if count is not None and name is None:
+        raise UsageError("needs a name for its machines", where="--count", hint="--name client")
+    machine_name = _check_name(name or recipe.name, "machine")
+    disk_mbps = more["disk_mbps"]
+    states = start(
         recipe.name,
-        machine_name,
-        Disks(
-            disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks
+        [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name],
+        MachineOptions(
+            Disks(
+                more["disks"],
+                more["disk_size"],
+                more["disk_iops"],
+                disk_mbps * 1_000_000 if disk_mbps else None,
+                more["fast_disks"],
+            ),
+            memory or recipe.recipe.default_memory,
+            cpus,
+            _link(more["network"], more["mbps"], more["delay"]),
+            more["allow_reboot"],
         ),
-        memory or recipe.recipe.default_memory,
-        cpus,
         say,
     )
-    tell(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
+    for state in states:
+        address = f" at {state.address}" if state.address else ""
+        tell(f"{state.name} is up{address}: iolab run STUDY --host rig:{state.name}")
     return 0
+
+
+def _check_name(name: str, kind: str) -> str:
+    """The name; UsageError where it is none."""
+    from ..errors import UsageError
+
+    plain = name.replace("-", "").replace("_", "").replace(".", "")
+    if not (plain.isascii() and plain.isalnum()) or name.startswith((".", "-")) or len(name) > 48:
+        raise UsageError(
+            f"'{name}' is not a name of a {kind}", hint="up to 48 letters, digits, '-', '_' and '.'"
+        )
+    return name
+
+
+def _link(network: str | None, mbps: int | None, delay: float | None) -> Link | None:
+    """The link that the options describe; None without a network."""
+    from ..errors import UsageError
+    from ..rigs.network import Link
+
+    if network is None:
+        if mbps is not None or delay is not None:
+            raise UsageError(
+                "limits the link to a private network",
+                where="--delay" if mbps is None else "--mbps",
+                hint="name the network: --network lab",
+            )
+        return None
+    _check_name(network, "network")
+    return Link(network, mbps * 1_000_000 if mbps else None, delay or 0.0)
 
 
 @command.command("list")
@@ -221,29 +305,58 @@ def up(
     help="How to write it.",
 )
 def list_machines(style: str) -> int:
-    """List the machines that were started."""
+    """List the machines that were started, and their networks."""
     from ..hosts.kinds.rig import machines
-    from ..units import format_quantity
+    from ..rigs.network import networks
 
-    states = machines()
+    states, nets = machines(), networks()
     if style == "json":
-        tell_json({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in states]})
+        tell_json(
+            {
+                "schema": 1,
+                "kind": "rigs",
+                "machines": [state.as_data() for state in states],
+                "networks": [network.as_data() for network in nets],
+            }
+        )
         return 0
     if not states:
         tell("no machine is up")
     for state in states:
-        limits = [
-            f"{state.disk_iops} IOPS" if state.disk_iops else "",
-            format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
-        ]
-        limit_text = ", ".join(filter(None, limits)) or "no limit"
-        alive = "up" if state.running else "ended unexpectedly: 'iolab rig down' deletes its files"
-        tell(
-            f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({limit_text})"
-            f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
-            f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}"
+        tell(_machine_line(state))
+    for network in nets:
+        names = ", ".join(f"{state.name} {state.address}" for state in network.members())
+        ended = (
+            "" if network.running else "; ended unexpectedly: 'iolab rig down --network' deletes it"
         )
+        tell(f"network {network.name}: {names or 'no machine'}{ended}")
     return 0
+
+
+def _machine_line(state: RigState) -> str:
+    from ..units import format_quantity
+
+    limits = [
+        f"{state.disk_iops} IOPS" if state.disk_iops else "",
+        format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
+    ]
+    limit_text = ", ".join(filter(None, limits)) or "no limit"
+    link = [
+        f"network {state.network}" if state.network else "",
+        f"{state.link_bits_per_s / 1e6:g} Mbit/s" if state.link_bits_per_s else "",
+        f"delay {state.link_delay_s * 1e3:g} ms" if state.link_delay_s else "",
+    ]
+    alive = "up" if state.running else "ended unexpectedly: 'iolab rig down' deletes its files"
+    parts = [
+        f"{state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({limit_text})"
+        f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}",
+        format_quantity(state.memory_bytes, "B", 3),
+        f"{state.cpus} CPUs",
+        state.accelerator,
+        f"port {state.port}",
+        *filter(None, link),
+    ]
+    return f"{state.name:<16}{state.rig:<12}{alive}; {', '.join(parts)}"
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
@@ -261,13 +374,22 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
 @command.command()
 @click.argument("names", metavar="[NAME...]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every machine.")
-def down(names: tuple[str, ...], everything: bool) -> int:
-    """Stop machines and delete their disks."""
+@click.option("--network", metavar="NETWORK", help="Every machine of a private network.")
+def down(names: tuple[str, ...], everything: bool, network: str | None) -> int:
+    """Stop machines and delete their disks. A network ends with its last machine."""
     from ..hosts.kinds.rig import machines
     from ..rigs.machine import down as end
+    from ..rigs.network import end_unused, find_network
 
-    for name in [state.name for state in machines()] if everything else names or ("openzfs",):
+    if everything:
+        names = tuple(state.name for state in machines())
+    elif network is not None:
+        names = (*names, *(state.name for state in find_network(network).members()))
+    else:
+        names = names or ("openzfs",)
+    for name in dict.fromkeys(names):
         tell(
             f"{name} {'is down' if end(name) else 'had ended unexpectedly; its files are deleted'}"
         )
+    end_unused()
     return 0

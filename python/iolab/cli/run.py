@@ -234,7 +234,7 @@ def command(
         if not words:
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
-                trust = agreed(load_study(study, changes), trust)
+                trust = ask_trust(load_study(study, changes), trust)
         hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
@@ -245,7 +245,7 @@ def command(
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
         return run_hosts.run_all(
-            study, studies, ends, place, hosts, how, lambda loaded: agreed(loaded, trust)
+            study, studies, ends, place, hosts, how, lambda loaded: ask_trust(loaded, trust)
         )
 
 
@@ -273,7 +273,7 @@ def _on_one(
     from .progress import Bar
 
     loaded = load_study(study, how.changes, host=host)
-    trusted = agreed(loaded, trust)
+    trusted = ask_trust(loaded, trust)
     place = output if output is not None else Path("results") / loaded.name
     unit = ResumeUnit(host, place)
     if install_resume:
@@ -285,7 +285,7 @@ def _on_one(
             )
         if not is_trusted(loaded):
             raise RunError(
-                "the unit could not run the study's commands: that they were agreed to is not kept",
+                "the unit could not run the study's commands: the agreement to them is not stored",
                 where="--install-resume",
                 hint="make the directory of the state writable, see XDG_STATE_HOME",
             )
@@ -307,7 +307,7 @@ def _on_one(
             trusted=trusted,
         )
     outcome = bar.result
-    if outcome is not None and not outcome.left and unit.remove():
+    if outcome is not None and not outcome.remaining and unit.remove():
         say(f"note: the study is done; {unit.path} is removed")
     if outcome is None or outcome.interrupted:
         return 130
@@ -330,7 +330,7 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
     return 1 if plan.problems else 0
 
 
-def agreed(study: Study, trust: bool) -> bool:
+def ask_trust(study: Study, trust: bool) -> bool:
     """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
     question that is asked now."""
     from ..study.trust import describe_commands, is_trusted, remember, require_trust, trust_file

@@ -110,7 +110,7 @@ def run_all(
     output: Path,
     hosts: Mapping[str, Host],
     how: How,
-    agreed: Callable[[Study], bool],
+    ask_trust: Callable[[Study], bool],
 ) -> int:
     """Do it on each host that is there; the worst exit code."""
     from dataclasses import replace
@@ -122,7 +122,7 @@ def run_all(
     if not studies:
         return _report_errors(ends)
     first = next(iter(studies.values()))
-    how = replace(how, trusted=agreed(first))
+    how = replace(how, trusted=ask_trust(first))
     console = Words()
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}

@@ -100,7 +100,7 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
     }
 
 
-def _reached(facts: Facts) -> list[str]:
+def _connection(facts: Facts) -> list[str]:
     """How another machine was recorded, and the offset of its clock to the recorder's."""
     from ..heatmap.ticks import quantity
 
@@ -138,10 +138,10 @@ def _lines(summary: RecordingSummary) -> list[str]:
     lines = [f"{summary.path}: recording{of_host}, {kinds}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
-    lines += [*_reached(facts), *_death(summary)]
+    lines += [*_connection(facts), *_death(summary)]
     lines += [
-        f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}"
-        for name, each in summary.sources.items()
+        f"source    {name} {ios(counts_of_source['events'])}{_about(facts.sources.get(name, {}))}"
+        for name, counts_of_source in summary.sources.items()
     ]
     lines += [
         f"source    {name} no events"
@@ -151,17 +151,17 @@ def _lines(summary: RecordingSummary) -> list[str]:
     if summary.samples:
         lines.append(f"samples   {number(summary.samples)}")
     lines += [
-        f"imported  {each.get('file')}"
-        for each in facts.origin.get("files", [])[:5]
-        if isinstance(each, dict)
+        f"imported  {file.get('file')}"
+        for file in facts.origin.get("files", [])[:5]
+        if isinstance(file, dict)
     ]
     if not alone and summary.names:
         lines.append("note      an I/O that several sources saw counts for each of them below")
     for name, counts in summary.names.items():
-        shown = ", ".join(f"{value} {number(count)}" for value, count in list(counts.items())[:6])
+        values = ", ".join(f"{value} {number(count)}" for value, count in list(counts.items())[:6])
         more = summary.distinct[name] - len(list(counts)[:6])
         least = "at least " if name in summary.partial else ""
-        lines.append(f"{name:9} {shown}{f' and {least}{number(more)} more' if more > 0 else ''}")
+        lines.append(f"{name:9} {values}{f' and {least}{number(more)} more' if more > 0 else ''}")
         if name == "process":
             lines += _commands(summary)
     lines += _distributions(summary)

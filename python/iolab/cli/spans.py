@@ -17,7 +17,7 @@ def span_of(
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it
     together."""
     from ..errors import UsageError
-    from ..statistics.language.times import is_after_start, parse_moment
+    from ..statistics.language.quantities import is_after_start, parse_moment
     from .record_words import lasting
 
     if start is None and end is None:

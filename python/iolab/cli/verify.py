@@ -127,10 +127,10 @@ def _verify(path: Path, repair: bool) -> Verification:
         return verify(path, repair=repair, progress=_progress)
     verification = verify_results(path, repair=repair, progress=_progress)
     for recording in sorted(
-        each
+        place
         for pattern in ("recordings/*", "*/recordings/*")
-        for each in path.glob(pattern)
-        if is_recording(each)
+        for place in path.glob(pattern)
+        if is_recording(place)
     ):
         verification = _join(
             verification,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked of the data and what it became: compressibility levels that carry the ratio
+"""Requested and achieved compressibility: levels that carry the ratio
 achieved on the target."""
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ FACTORS = ("compressibility", "buffer_compress_percentage")
 
 @dataclass(frozen=True)
 class AchievedLevel:
-    """A level of compressibility as asked, with the compression ratio that the target achieved with
+    """A level of compressibility as requested, with the compression ratio that the target achieved with
     it."""
 
-    asked: float
+    requested: float
     ratio: float
 
     def __str__(self) -> str:
         return (
-            f"{self.asked:g} ({self.ratio:.2f}x)"
+            f"{self.requested:g} ({self.ratio:.2f}x)"
             if self.ratio < 9.95
-            else f"{self.asked:g} ({self.ratio:.0f}x)"
+            else f"{self.requested:g} ({self.ratio:.0f}x)"
         )
 
 

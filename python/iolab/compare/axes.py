@@ -154,7 +154,7 @@ def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
 
     def place(name: str, level: object) -> tuple[int, float]:
         if isinstance(level, AchievedLevel):
-            return 0, level.asked
+            return 0, level.requested
         return (0, float(level)) if isinstance(level, int | float) else (1, order[name][level])
 
     def rank(key: Key) -> tuple[tuple[int, float], ...]:

@@ -47,7 +47,7 @@ class ArmCell:
         return [run for _, run in self.valid.values()]
 
     @property
-    def saturated(self) -> bool:
+    def is_saturated(self) -> bool:
         """Whether an offered rate was not reached in one of them."""
         return any(run.verdict.has("saturated") for run in self.runs)
 

@@ -21,8 +21,8 @@ from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .changes import change_of
-from .model import AGAIN, Cell, Change, Comparison, Key, Warning
-from .remarks import footnotes_of, warnings_of
+from .model import AGAIN, SYNCS_DIFFER, Cell, Change, Comparison, Key, Warning
+from .remarks import footnotes_of, syncs_warning, warnings_of
 from .several import differences_of, unmatched_of
 from .summaries import summaries
 
@@ -72,6 +72,8 @@ def compare(
     if not selected:
         raise UsageError("no run meets the conditions", where="--where")
     metric = metric_of(metric_name, selected)
+    if any(warning.code == SYNCS_DIFFER for warning in syncs_warning(selected, metric)):
+        metric = dataclasses.replace(metric, better=None)
     variants = list(dict.fromkeys(run.variant for run in selected if run.plan.variant != "?"))
     base = baseline_of(baseline, variants, runs)
     has_several = len({run.results for run in selected}) > 1
@@ -106,7 +108,7 @@ def compare(
                     estimate(arm, metric, confidence),
                     changes.get((place, variant)),
                     codes,
-                    arm.saturated,
+                    arm.is_saturated,
                 )
             )
     repeated_changes = [

@@ -116,20 +116,20 @@ def _common_range(baseline: BlockCurves, variant: BlockCurves, which: int) -> tu
     without any whole block, what the mean curves reach.
     """
     shared = [
-        _shared(which, baseline.complete[block], variant.complete[block])
+        _overlap(which, baseline.complete[block], variant.complete[block])
         for block in baseline.complete
         if block in variant.complete
     ]
     usable = [(low, high) for low, high in shared if low <= high]
     if not usable:
-        return _shared(which, baseline.mean, variant.mean)
+        return _overlap(which, baseline.mean, variant.mean)
     lows, highs = zip(*usable, strict=True)
     if max(lows) <= min(highs):
         return max(lows), min(highs)
     return float(np.median(lows)), float(np.median(highs))
 
 
-def _shared(which: int, first: Line, second: Line) -> tuple[float, float]:
+def _overlap(which: int, first: Line, second: Line) -> tuple[float, float]:
     """What the efficient parts of two curves both have of throughput (0) or latency (1)."""
     first_part, other = efficient_part(*first)[which], efficient_part(*second)[which]
     return max(float(first_part[0]), float(other[0])), min(float(first_part[-1]), float(other[-1]))

@@ -28,6 +28,9 @@ that the change contains any trend over that time."""
 SYNCS_APART = "syncs-apart"
 """Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
 
+SYNCS_DIFFER = "syncs-differ"
+"""Code of the same warning where the arms sync differently: then no direction is better."""
+
 WITHOUT_METRIC = "without-metric"
 """Code of the warning that levels at which no run has the metric are left out."""
 
@@ -221,11 +224,13 @@ class Comparison:
     @property
     def title(self) -> str:
         """The metric's title; a latency of writes that leaves out their syncs says so."""
-        is_without_syncs = any(warning.code == SYNCS_APART for warning in self.warnings)
+        is_without_syncs = any(
+            warning.code in (SYNCS_APART, SYNCS_DIFFER) for warning in self.warnings
+        )
         return f"{self.metric.title} (without syncs)" if is_without_syncs else self.metric.title
 
     @property
-    def again(self) -> tuple[int, int]:
+    def false_alarms(self) -> tuple[int, int]:
         """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those
         that could be decided."""
         changes = [

@@ -91,7 +91,7 @@ class Published:
                 )
         return results_of_tables
 
-    def beside(self, runs: Sequence[Run]) -> list[Run]:
+    def with_published(self, runs: Sequence[Run]) -> list[Run]:
         """The measured runs, and the published cells that were measured, as variants named `project
         (published)`; to be compared."""
         self._check(runs)
@@ -124,7 +124,7 @@ class Published:
         ]
         return [*own, *theirs]
 
-    def noted(self, comparison: Comparison, runs: Sequence[Run]) -> Comparison:
+    def add_note(self, comparison: Comparison, runs: Sequence[Run]) -> Comparison:
         """The comparison with what its runs and the published cells have in common, as a note;
         unchanged where that metric wasn't published."""
         if comparison.metric.name not in self.metrics():

@@ -5,15 +5,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from ..metrics import Metric
 from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import Run
+from ..units import format_quantity
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing
-from .model import CONFOUNDED, NOT_ALTERNATING, SYNCS_APART, Change, Difference, Key, Warning
+from .model import (
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    SYNCS_APART,
+    SYNCS_DIFFER,
+    Change,
+    Difference,
+    Key,
+    Warning,
+)
 
 Place = tuple[Key, Key, Key]
 
@@ -51,6 +62,42 @@ def footnotes_of(
     if pairing is not None and pairing.zero:
         say("zero", "a value is zero: no ratio")
     return tuple(codes)
+
+
+def syncs_warning(runs: Sequence[Run], metric: Metric) -> list[Warning]:
+    """That a latency of writes leaves out syncs, which fio times apart; empty without syncs.
+
+    `SYNCS_DIFFER` where the numbers of syncs for each write differ between the arms by more than a
+    tenth. The arm with more syncs then waits longer, which the latency of its writes does not show.
+    """
+    if not re.fullmatch(r"write\.(lat|clat)\..*", metric.name):
+        return []
+    by_arm: dict[str, list[tuple[float, float]]] = {}
+    for run in runs:
+        writes, syncs = run.value("write.ios"), run.value("sync.ios")
+        has_syncs = syncs is not None or run.value("sync.lat.mean") is not None
+        number = syncs if syncs is not None else (writes or 1.0 if has_syncs else 0.0)
+        rate = number / writes if writes else number
+        by_arm.setdefault(run.variant, []).append((rate, run.value("sync.lat.mean") or 0.0))
+    rates = {arm: fmean(rate for rate, _ in pairs) for arm, pairs in by_arm.items()}
+    if not any(rates.values()):
+        return []
+    if max(rates.values()) <= 1.1 * min(rates.values()):
+        text = (
+            "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
+            "which sync.lat.mean has"
+        )
+        return [Warning(SYNCS_APART, text)]
+    arms = []
+    for arm, pairs in by_arm.items():
+        times = [seconds for _, seconds in pairs if seconds]
+        each = f", {format_quantity(fmean(times), 's', 3)} each" if times else ""
+        arms.append(f"{arm} {rates[arm]:.2g} per write{each}" if rates[arm] else f"{arm} none")
+    text = (
+        f"latencies of writes leave out syncs, and the arms sync differently ({'; '.join(arms)}): "
+        "a lower latency is not judged as better"
+    )
+    return [Warning(SYNCS_DIFFER, text)]
 
 
 def warnings_of(
@@ -94,16 +141,7 @@ def warnings_of(
     ][:1]
     warnings += _environment(runs, {difference.name for difference in differences})
     warnings += _devices(runs)
-    if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(
-        run.value("sync.lat.mean") is not None for run in runs
-    ):
-        warnings.append(
-            Warning(
-                SYNCS_APART,
-                "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
-                "which sync.lat.mean has",
-            )
-        )
+    warnings += syncs_warning(runs, metric)
     if any(run.verdict.level is Level.UNJUDGED for run in runs):
         warnings.append(
             Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")

@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..recording.base.counts import HeatCounts
-from ..recording.base.loss_columns import LostKind, of_columns, of_kinds
+from ..recording.base.counts import HeatCounts, LostKind, of_columns, of_kinds
 from .words import lost, number
 
 Span = tuple[float, float]

@@ -17,9 +17,8 @@ import numpy as np
 from pydantic import Field
 
 from ..documents import Model
-from ..recording.base.counts import UNITS, HeatCounts, Integers, alike
+from ..recording.base.counts import UNITS, HeatCounts, Integers, alike, of_kinds
 from ..recording.base.grids import LogLinear
-from ..recording.base.loss_columns import of_kinds
 from . import overlays, words
 from .figure import Named
 from .lost import unrecorded_spans, without

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ..recording.base.counts import HeatCounts, Y
-from ..recording.base.loss_columns import LostKind
+from ..recording.base.counts import HeatCounts, LostKind, Y
 from .model import Cells
 from .ticks import quantity
 

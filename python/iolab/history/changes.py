@@ -21,7 +21,7 @@ from ..stats.arrays import Floats
 from ..stats.changepoints import ChangePoint, Changes, NoiseChange
 from ..stats.changepoints import find_changes as search
 from ..stats.multiple import benjamini_hochberg
-from ..untrusted_text import parsed
+from ..untrusted_text import parse_json
 from .store import Entry, History, SeriesValues
 
 CACHE_FILE = "changes.json"
@@ -199,7 +199,7 @@ def _search(history: History, series: Sequence[Floats]) -> list[Changes]:
 
 def _read_cache(history: History) -> dict[str, Changes]:
     try:
-        data = parsed(read_regular(history.path / CACHE_FILE, limit=EVIDENCE))
+        data = parse_json(read_regular(history.path / CACHE_FILE, limit=EVIDENCE))
         if data["version"] != _VERSION:
             return {}
         return {

@@ -29,7 +29,7 @@ from ..results.evidence.lock import lock
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.evidence.model import Run
 from ..stats.arrays import Floats
-from ..untrusted_text import parsed
+from ..untrusted_text import parse_json
 from ..verdict import Level
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def _read_entries(path: Path, *, is_new: bool) -> list[Entry]:
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=file) from None
     try:
-        data = parsed(content)
+        data = parse_json(content)
     except ValueError as error:
         raise ResultsError(f"is damaged: {error}", where=file, hint="restore a copy") from None
     version = data.get("schema") if isinstance(data, dict) else None

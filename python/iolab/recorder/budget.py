@@ -98,7 +98,7 @@ class BudgetKeeper:
         return over
 
     @property
-    def suspended(self) -> set[str]:
+    def suspended_sources(self) -> set[str]:
         """Sources that are suspended."""
         return set(self._resume_at)
 

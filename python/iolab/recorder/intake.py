@@ -72,8 +72,8 @@ class Sink(Protocol):
 class Intake:
     """Takes the frames of one probe after the other; adds up what they say in a `Status`."""
 
-    def __init__(self, sink: Sink, status: Status, noticed: Callable[[str], None]) -> None:
-        self._sink, self._status, self._noticed = sink, status, noticed
+    def __init__(self, sink: Sink, status: Status, notice: Callable[[str], None]) -> None:
+        self._sink, self._status, self._notice = sink, status, notice
         self._names: dict[tuple[str, str], NameTables] = {}
         self._lost_before: dict[str, int] = {}
         self._lost: dict[str, int] = {}
@@ -134,7 +134,7 @@ class Intake:
                 int(frame["first_ns"]),
             )
         elif kind == "note":
-            self._noticed(str(frame["words"]))
+            self._notice(str(frame["words"]))
         elif kind in ("tick", "end"):
             self._count(frame)
 

@@ -21,7 +21,7 @@ from .status import Status
 class Heard(Protocol):
     """Whoever watches."""
 
-    def started(self, hello: Mapping[str, Any]) -> None:
+    def begin(self, hello: Mapping[str, Any]) -> None:
         """The first probe is at work; `hello` is what it said."""
         ...
 
@@ -29,7 +29,7 @@ class Heard(Protocol):
         """A second passed."""
         ...
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """Something that a user should know."""
         ...
 
@@ -62,7 +62,7 @@ class Parts:
             readable, or the seconds passed.
         cpu_ns: CPU time of this process so far. control: makes the control socket; None for none.
         settled: called once the command was started. cpus: of this machine. cuts: requested and not
-        done yet. far: whether the probe is on another machine. again: called with the hello of each
+        done yet. far: whether the probe is on another machine. restarted: called with the hello of each
         probe after the first.
     """
 
@@ -78,7 +78,7 @@ class Parts:
     settled: Callable[[], object] = lambda: None
     cpus: int = 1
     far: bool = False
-    again: Callable[[Mapping[str, Any]], object] = lambda hello: None
+    restarted: Callable[[Mapping[str, Any]], object] = lambda hello: None
     cuts: list[tuple[int, Client]] = field(default_factory=list)
 
 

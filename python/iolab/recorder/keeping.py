@@ -26,10 +26,10 @@ class KeepingSink(PassingSink):
     """The writer of a recording with the keeper of its statistics, which works once a second.
     `close` is called once."""
 
-    def __init__(self, writer: RecordingWriter, noticed: Callable[[str], None]) -> None:
-        """`noticed` receives what a user should know, by the thread that calls `tick`."""
+    def __init__(self, writer: RecordingWriter, notice: Callable[[str], None]) -> None:
+        """`notice` receives what a user should know, by the thread that calls `tick`."""
         super().__init__(writer)
-        self._writer, self._noticed = writer, noticed
+        self._writer, self._notice = writer, notice
         self._words: deque[str] = deque()
         self._said: set[str] = set()
         self._ending = False
@@ -93,4 +93,4 @@ class KeepingSink(PassingSink):
             words = self._words.popleft()
             if words not in self._said:
                 self._said.add(words)
-                self._noticed(words)
+                self._notice(words)

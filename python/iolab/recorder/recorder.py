@@ -102,7 +102,7 @@ class Recorder:
             except RunError as error:
                 self._notice(str(error))
         self._begun = self._second_at = self._clock.monotonic()
-        self._parts.heard.started(hello)
+        self._parts.heard.begin(hello)
         for words in hello.get("words", ()):
             self._notice(str(words))
         self.status.bytes = self._size.bytes()
@@ -179,7 +179,7 @@ class Recorder:
         before = self._time.begun
         hello = self._time.begin_again(hello, self._intake.until_ns)
         begun = self._time.begun
-        self._parts.again(hello)
+        self._parts.restarted(hello)
         self._intake.begin()
         self._probe.record_gap_ends(self._sink, begun.from_ns, hello.get("covered_ns", {}))
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
@@ -248,7 +248,9 @@ class Recorder:
 
     def _keep_budget(self, now: float) -> None:
         self._budget.spent(now, self._cost_ns(), self.status.bytes, self.status.events)
-        running = [name for name in self._settings.sources if name not in self._budget.suspended]
+        running = [
+            name for name in self._settings.sources if name not in self._budget.suspended_sources
+        ]
         resumed = self._budget.due(now)
         excess = None if resumed else self._budget.excess(running)
         if resumed:
@@ -435,4 +437,4 @@ class Recorder:
         write_status(self._parts.directory, self.status, self._time.machine_ns())
 
     def _notice(self, text: str) -> None:
-        self._parts.heard.noticed(text)
+        self._parts.heard.notice(text)

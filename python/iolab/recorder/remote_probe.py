@@ -55,11 +55,11 @@ class FarProbe:
         self._head: bytes | None = b""
         self._alive_at = time.monotonic()
 
-    def begun(self, session: DirectProbe) -> None:
+    def complete(self, session: DirectProbe) -> None:
         """The session runs."""
         self._result.put(session)
 
-    def failed(self, error: IolabError) -> None:
+    def fail(self, error: IolabError) -> None:
         """It can't be had."""
         self._result.put(error)
 
@@ -167,7 +167,7 @@ class FarLauncher:
         """Argument list of a further session over the connection, for another thread; OSError while
         it is lost: only this one mends it."""
         try:
-            if self._host.connected:
+            if self._host.is_connected:
                 return self._host.session(*words)
         except RunError:
             pass  # lost just now
@@ -218,11 +218,11 @@ class FarLauncher:
             )
             begun = DirectProbe(start_probe(session))
         except IolabError as error:
-            probe.failed(error)
+            probe.fail(error)
         except (OSError, ValueError) as error:
-            probe.failed(RunError(str(error), where=self._host.name))
+            probe.fail(RunError(str(error), where=self._host.name))
         else:
-            probe.begun(begun)
+            probe.complete(begun)
             if probe.dropped:
                 begun.let_go()
 

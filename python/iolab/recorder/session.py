@@ -22,7 +22,7 @@ from ..recording.base.layout import is_recording
 from ..recording.base.lock import LOCK
 from ..recording.write.writer import RecordingWriter, keep_private
 from ..statistics import kept
-from ..statistics.kept.defaults import begin
+from ..statistics.kept.manage import begin
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
@@ -141,9 +141,7 @@ def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> N
     )
 
 
-def kept_beside(
-    writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]
-) -> Sink:
+def kept_beside(writer: RecordingWriter, settings: Settings, notice: Callable[[str], None]) -> Sink:
     """The writer with the keeper of statistics, and what is to be kept from the start."""
     try:
         begin(
@@ -153,8 +151,8 @@ def kept_beside(
             writer.facts.sessions[-1]["from_ns"] or 0,
         )
     except IolabError as error:
-        noticed(f"statistics are not kept: {error}")
-    return KeepingSink(writer, noticed)
+        notice(f"statistics are not kept: {error}")
+    return KeepingSink(writer, notice)
 
 
 class Session:
@@ -215,7 +213,7 @@ class Session:
                 settled=lambda: os.nice(NICENESS),
                 cpus=os.cpu_count() or 1,
                 far=connection is not None,
-                again=self._renew,
+                restarted=self._renew,
             ),
         )
 
@@ -241,11 +239,11 @@ class Session:
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer
         self._note()
-        sink = kept_beside(writer, self._settings, self._heard.noticed)
+        sink = kept_beside(writer, self._settings, self._heard.notice)
         if self._pools is not None:
             sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
         if self._samba is not None:
-            sink = SmbSink(sink, self._samba, self._heard.noticed)
+            sink = SmbSink(sink, self._samba, self._heard.notice)
         return sink
 
     def _renew(self, hello: Mapping[str, Any]) -> None:

@@ -35,13 +35,13 @@ class SmbSink(PassingSink):
         self,
         sink: Sink,
         begin: Callable[[], Sequence[str]],
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`begin`: the argument list of a shell that runs `smb_sessions.SCRIPT` on the recorded
-        host; `noticed`: takes what a user should know, each once."""
+        host; `notice`: takes what a user should know, each once."""
         super().__init__(sink)
-        self._begin, self._noticed, self._now = begin, noticed, now
+        self._begin, self._notice, self._now = begin, notice, now
         self._sessions = Sessions()
         self._shell: HostShell | None = None
         self._text = b""
@@ -172,7 +172,7 @@ class SmbSink(PassingSink):
     def _say(self, text: str) -> None:
         if text not in self._said:
             self._said.add(text)
-            self._noticed(text)
+            self._notice(text)
 
     def _end(self) -> None:
         shell, self._shell, self._text, self._asked_at = self._shell, None, b"", None

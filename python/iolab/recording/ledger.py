@@ -25,7 +25,7 @@ from ..files import (
     read_regular,
     refusal,
 )
-from ..untrusted_text import parsed
+from ..untrusted_text import parse_json
 from .base.layout import replacing, telling
 
 CRC = "crc32"
@@ -50,7 +50,7 @@ def checksum(data: Line) -> str:
     text = json.dumps(data, sort_keys=True)
     if "\\ud" in text:
         # as it will be read: halves of a pair, alone, become text that can be written again
-        text = json.dumps(parsed(text), sort_keys=True)
+        text = json.dumps(parse_json(text), sort_keys=True)
     return f"{zlib.crc32(text.encode()):08x}"
 
 
@@ -81,7 +81,7 @@ def objects(data: bytes) -> Iterator[dict[str, Any] | None]:
     for line in data.split(b"\n"):
         if line.strip():
             try:
-                value = parsed(line, shared=True)
+                value = parse_json(line, shared=True)
             except ValueError:
                 yield None
                 continue

@@ -18,6 +18,8 @@ from ..results.evidence.completeness import unreadable_runs
 from ..results.evidence.model import Run, Series
 from ..results.gates.stall import stalls
 from ..verdict import Level
+from .cover.cards import cover
+from .cover.cautions import cover_cautions
 from .headline import baseline_of, compare_metrics, main_comparisons
 from .model.datasets import Datasets
 from .model.metric_selection import chosen_metrics
@@ -25,7 +27,6 @@ from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
 from .model.source import Progress, Shown, Source
 from .model.variant_selection import select
 from .sections import environment
-from .sections.cover import cover, cover_cautions
 from .sections.metric_sections import metric_section
 from .sections.published_comparison import beside_sections
 from .sections.runs import Texts, reason_groups, run_detail, run_table

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..errors import UsageError
+from .cover.cards import cover_sentences
 from .model.metric_selection import chosen_metrics
 from .model.source import Progress, Source
 from .model.statements import Sentence
 from .model.variant_selection import select
-from .sections.cover import cover_sentences
 
 
 def headline(results: Source, most: int) -> list[Sentence]:

@@ -7,16 +7,16 @@ import contextlib
 import fcntl
 import json
 import os
-import select
 import shutil
-import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import RunError, UsageError, sudo_command
+from ..files import write_atomically
 from ..hosts.base.orphans import start_ticks
 from ..hosts.kinds.rig import (
     MACHINES,
@@ -30,65 +30,51 @@ from ..hosts.kinds.rig import (
     rig_home,
 )
 from .build import image_version
-from .qemu import Disks, choose_accelerator, command, disk_file
+from .network import NetworkState, configure, end_unused, find_network, join, write_names
+from .process import cpu_wait, end_process, reap
+from .qemu import PROGRAM, MachineOptions, choose_accelerator, command, disk_file
 
 BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
 """Until ssh answers; an emulated machine needs about half a minute where it has two cores for
-itself."""
-_GRACE = 10.0
+itself. Time in which it waits for a CPU does not count."""
+_LONGEST = 6
+"""The wait ends after this many times `BOOT_SECONDS`, whatever the machine waited for."""
 
 
 def up(
-    rig: str,
-    name: str,
-    disks: Disks,
-    memory_bytes: int,
-    cpus: int | None,
-    said: Callable[[str], None],
-) -> RigState:
-    """Start a machine and wait until it answers; RunError where it doesn't. Nothing is left of one
-    that failed but its logs' last words."""
+    rig: str, names: Sequence[str], options: MachineOptions, notify: Callable[[str], None]
+) -> list[RigState]:
+    """Start machines and wait until they answer. If one fails, none of them remains: RunError with
+    the last line of its log."""
     version = image_version(rig)
     if version is None:
         raise RunError(f"the rig '{rig}' was not built yet", hint=sudo_command("rig", "build", rig))
-    home = machine_home(rig, name)
-    with _hold(rig):
-        for machine in machines():
-            if machine.name != name:
-                continue
-            if machine.running:
-                raise UsageError(
-                    f"a machine '{name}' is up already",
-                    where=f"rig:{name}",
-                    hint=f"take another --name, or iolab rig down {name}",
-                )
-            said(f"{name} had ended unexpectedly; its files are deleted")
-            _forget(machine_home(machine.rig, name))
-        choice = choose_accelerator(rig)
-        if choice.why:
-            said(choice.why)
-        shutil.rmtree(home, ignore_errors=True)
-        home.mkdir(parents=True)
-        try:
-            state = _start(
-                rig,
-                name,
-                home,
-                choice.accelerator,
-                disks,
-                memory_bytes,
-                cpus or min(4, os.cpu_count() or 1),
-                version,
-            )
-        except BaseException:
-            shutil.rmtree(home, ignore_errors=True)
-            raise
+    states: list[RigState] = []
     try:
-        _await(state, home)
+        with _hold(rig):
+            _check_names(names, notify)
+            choice = choose_accelerator(rig)
+            if choice.why:
+                notify(choice.why)
+            link = options.link
+            addresses = (
+                join(link.network, len(names), PROGRAM)
+                if link
+                else contextlib.nullcontext([""] * len(names))
+            )
+            with addresses as free:
+                for name, address in zip(names, free, strict=True):
+                    state = _plan(rig, name, address, choice.accelerator, options, version)
+                    states.append(_start(state, options))
+        for state in states:
+            _await(state)
+        if options.link is not None:
+            _connect(states, find_network(options.link.network))
     except BaseException:
-        down(name)
+        for state in states:
+            down(state.name)
         raise
-    return state
+    return states
 
 
 def down(name: str) -> bool:
@@ -108,9 +94,10 @@ def down(name: str) -> bool:
     ended = False
     for state in machines():
         if state.name == name:
-            ended = _end(state.pid, state.started) or ended
+            ended = end_process(state.pid, state.started) or ended
     for place in places:
         _forget(place)
+    end_unused()
     return ended
 
 
@@ -122,24 +109,77 @@ def command_line_of(name: str, words: tuple[str, ...]) -> list[str]:
     return [*(word for word in arguments if words or word != "-T"), "--", to.address, *words]
 
 
-def _start(
-    rig: str,
-    name: str,
-    home: Path,
-    accelerator: str,
-    disks: Disks,
-    memory_bytes: int,
-    cpus: int,
-    version: str,
+def _check_names(names: Sequence[str], notify: Callable[[str], None]) -> None:
+    """UsageError where a machine of one of the names runs; files of those that ended are deleted."""
+    for state in machines():
+        if state.name not in names:
+            continue
+        if state.running:
+            raise UsageError(
+                f"a machine '{state.name}' is up already",
+                where=f"rig:{state.name}",
+                hint=f"take another --name, or iolab rig down {state.name}",
+            )
+        notify(f"{state.name} had ended unexpectedly; its files are deleted")
+        _forget(machine_home(state.rig, state.name))
+
+
+def _plan(
+    rig: str, name: str, address: str, accelerator: str, options: MachineOptions, version: str
 ) -> RigState:
+    """The state of a machine that is about to start."""
+    disks, link = options.disks, options.link
+    return RigState(
+        rig=rig,
+        name=name,
+        pid=0,
+        started=0,
+        port=_free_port({state.port for state in machines()}),
+        accelerator=accelerator,
+        begun_ns=time.time_ns(),
+        disks=disks.count,
+        disk_bytes=disks.size_bytes,
+        disk_iops=disks.iops,
+        disk_bytes_per_s=disks.bytes_per_s,
+        fast_disks=disks.fast,
+        memory_bytes=options.memory_bytes,
+        cpus=options.cpu_count,
+        version=version,
+        network=link.network if link else "",
+        address=address,
+        link_bits_per_s=link.bits_per_s if link else None,
+        link_delay_s=link.delay_s if link else 0.0,
+        can_reboot=options.can_reboot,
+    )
+
+
+def _start(planned: RigState, options: MachineOptions) -> RigState:
+    """Start qemu and write the state. Nothing remains of a machine that can't be started."""
+    home = machine_home(planned.rig, planned.name)
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    try:
+        return _launch(planned, options, home)
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+
+
+def _launch(planned: RigState, options: MachineOptions, home: Path) -> RigState:
+    disks = options.disks
     for disk in disks.names:
         with disk_file(home, disk).open("wb") as file:
             file.truncate(disks.size_bytes)
-    port = _free_port()
-    key = (rig_home(rig) / "host_key.pub").read_text("utf-8").split()
+    port = planned.port
+    key = (rig_home(planned.rig) / "host_key.pub").read_text("utf-8").split()
     (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {key[0]} {key[1]}\n", "utf-8")
     words = command(
-        rig, accelerator, memory_bytes=memory_bytes, cpus=cpus, port=port, home=home, disks=disks
+        planned.rig,
+        planned.accelerator,
+        options,
+        port=port,
+        home=home,
+        address=planned.address,
     )
     (home / "command.json").write_text(json.dumps(words, indent=1) + "\n", "utf-8")
     try:
@@ -161,30 +201,24 @@ def _start(
     started = start_ticks(popen.pid)
     _pass_on_niceness(popen.pid)
     if started is None:
-        raise RunError(f"qemu ended at once: {_last_words(home / 'qemu.log')}", where=f"rig:{name}")
-    state = RigState(
-        rig=rig,
-        name=name,
-        pid=popen.pid,
-        started=started,
-        port=port,
-        accelerator=accelerator,
-        begun_ns=time.time_ns(),
-        disks=disks.count,
-        disk_bytes=disks.size_bytes,
-        disk_iops=disks.iops,
-        disk_bytes_per_s=disks.bytes_per_s,
-        fast_disks=disks.fast,
-        memory_bytes=memory_bytes,
-        cpus=cpus,
-        version=version,
-    )
-    new = home / f"{STATE_FILE}.new"
+        raise RunError(
+            f"qemu ended at once: {_last_line(home / 'qemu.log')}", where=f"rig:{planned.name}"
+        )
+    state = replace(planned, pid=popen.pid, started=started)
     data = state.as_data()
     del data["running"]
-    new.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
-    new.rename(home / STATE_FILE)
+    write_atomically(home / STATE_FILE, json.dumps(data, indent=1) + "\n")
     return state
+
+
+def _connect(states: Sequence[RigState], network: NetworkState) -> None:
+    """Set up the cards of new machines, and the names of all machines of the network on each."""
+    members = [member for member in network.members() if member.running]
+    for member in members:
+        with RigHost(RigOptions(name=member.name)) as host:
+            if member in states:
+                configure(host, member)
+            write_names(host, member, members)
 
 
 def _pass_on_niceness(pid: int) -> None:
@@ -194,44 +228,50 @@ def _pass_on_niceness(pid: int) -> None:
         Path(f"/proc/{pid}/autogroup").write_text(str(os.getpriority(os.PRIO_PROCESS, 0)), "ascii")
 
 
-def _await(state: RigState, home: Path) -> None:
-    """Until sshd says its first word, and the system has finished starting up."""
-    deadline = time.monotonic() + BOOT_SECONDS[state.accelerator]
+def _await(state: RigState) -> None:
+    """Wait until sshd answers and the system has started."""
+    begin = time.monotonic()
     while not _greets(state.port):
-        if _reap(state.pid) or not state.running:
-            raise RunError(
-                f"the machine ended while it started: {_last_words(home / 'qemu.log') or _last_words(home / 'console.log')}",
-                where=f"rig:{state.name}",
-            )
-        if time.monotonic() > deadline:
-            raise RunError(
-                f"did not answer within {BOOT_SECONDS[state.accelerator]:.0f} s: {_last_words(home / 'console.log')}",
-                where=f"rig:{state.name}",
-                hint="see that the machine isn't busy with something else",
-            )
+        _check_start(state, begin, "no answer")
         time.sleep(0.5)
-    host = RigHost(RigOptions(name=state.name))
-    try:
-        host.run(
-            ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS[state.accelerator]
+    with RigHost(RigOptions(name=state.name)) as host:
+        while True:
+            try:
+                _await_devices(host, state)
+                return
+            except RunError as error:  # also where a slow machine takes too long for ssh
+                _check_start(state, begin, error.message)
+                time.sleep(1)
+
+
+def _check_start(state: RigState, begin: float, failure: str) -> None:
+    """RunError where a machine has ended, or had time enough to start since `begin`."""
+    home = machine_home(state.rig, state.name)
+    if reap(state.pid) or not state.running:
+        line = _last_line(home / "qemu.log") or _last_line(home / "console.log")
+        raise RunError(f"the machine ended while it started: {line}", where=f"rig:{state.name}")
+    seconds = BOOT_SECONDS[state.accelerator]
+    elapsed, starved = time.monotonic() - begin, cpu_wait(state.pid)
+    if elapsed - starved > seconds or elapsed > _LONGEST * seconds:
+        line = _last_line(home / "console.log")
+        raise RunError(
+            f"did not start within {elapsed:.0f} s, in {starved:.0f} s of which it waited for a CPU: "
+            f"{failure}{f'; console: {line}' if line else ''}",
+            where=f"rig:{state.name}",
+            hint="see that the machine isn't busy with something else",
         )
-        host.run(["udevadm", "settle"], timeout=60)
-        disk_count = state.disks + state.fast_disks
-        disks = (
-            [
-                disk
-                for disk in host.list_directory("/dev/disk/by-id")
-                if disk.startswith(("virtio-disk", "virtio-fast"))
-            ]
-            if disk_count
-            else []
-        )
-        if len(disks) < disk_count:
-            raise RunError(
-                f"shows {len(disks)} of its {disk_count} disks", where=f"rig:{state.name}"
-            )
-    finally:
-        host.close()
+
+
+def _await_devices(host: RigHost, state: RigState) -> None:
+    """Wait for the end of the system's start. RunError where disks are missing after it."""
+    seconds = BOOT_SECONDS[state.accelerator]
+    host.run(["systemctl", "is-system-running", "--wait"], timeout=_LONGEST * seconds)
+    host.run(["udevadm", "settle"], timeout=seconds)
+    expected = state.disks + state.fast_disks
+    names = host.list_directory("/dev/disk/by-id") if expected else []
+    disks = [name for name in names if name.startswith(("virtio-disk", "virtio-fast"))]
+    if len(disks) < expected:
+        raise RunError(f"shows {len(disks)} of its {expected} disks", where=f"rig:{state.name}")
 
 
 def _greets(port: int) -> bool:
@@ -240,34 +280,6 @@ def _greets(port: int) -> bool:
             connection.settimeout(5)
             return connection.recv(4) == b"SSH-"
     except OSError:
-        return False
-
-
-def _end(pid: int, started: int) -> bool:
-    """End a process that is known by its start time too; whether it was there."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        if start_ticks(pid) != started:
-            return False
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handle, number)
-            if select.select([handle], [], [], _GRACE)[0]:
-                break
-        _reap(pid)
-        return True
-    finally:
-        os.close(handle)
-
-
-def _reap(pid: int) -> bool:
-    """Whether it was a child of ours that has ended: it would stay visible otherwise."""
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
         return False
 
 
@@ -293,13 +305,17 @@ def _hold(rig: str) -> Iterator[None]:
         os.close(file)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_port(taken: Collection[int]) -> int:
+    """A port that nothing listens on. `taken`: ports of machines that may not listen yet."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port
 
 
-def _last_words(path: Path) -> str:
+def _last_line(path: Path) -> str:
     try:
         lines = [
             line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()

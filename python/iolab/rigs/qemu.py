@@ -17,6 +17,7 @@ from ..hosts.facts.host_facts import boot_id
 from ..hosts.kinds.local import LocalHost
 from ..hosts.kinds.rig import rig_home
 from .build import IMAGE, INITRD, KERNEL, image_version
+from .network import Link, card
 
 PROGRAM = "qemu-system-x86_64"
 PROBE_SECONDS = 40.0
@@ -48,6 +49,27 @@ class Disks:
             for kind, count in (("disk", self.count), ("fast", self.fast))
             for number in range(count)
         ]
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """What a machine has.
+
+    Attributes:
+        cpus: None for those of this machine, at most 4. link: to a private network, None for none.
+        can_reboot: whether a reboot starts it again, with its files; otherwise it ends.
+    """
+
+    disks: Disks
+    memory_bytes: int
+    cpus: int | None = None
+    link: Link | None = None
+    can_reboot: bool = False
+
+    @property
+    def cpu_count(self) -> int:
+        """The CPUs that it gets."""
+        return self.cpus or min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -97,16 +119,21 @@ def choose_accelerator(rig: str) -> Choice:
 
 
 def command(
-    rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: int, home: Path, disks: Disks
+    rig: str, accelerator: str, options: MachineOptions, *, port: int, home: Path, address: str = ""
 ) -> list[str]:
-    """The machine: the image as it is, what is written to it forgotten at its end; data disks of
-    sparse files with limits each.
+    """The command line of a machine.
 
-    Disks write to the host's page cache and count a flush as done: their speed is what the limits
-    say, not this machine's disk.
+    The image stays as it is, and what is written to it is deleted at the machine's end. Data disks
+    are sparse files with limits each. They write to the host's page cache and complete a flush at
+    once: their speed is that of the limits, not of this machine's disk.
+
+    Args:
+        port: of ssh, on 127.0.0.1. home: directory of the machine. address: in its private network.
     """
+    disks = options.disks
     words = [
-        *_base(rig, accelerator, memory_bytes, cpus),
+        *_base(rig, accelerator, options.memory_bytes, options.cpu_count),
+        *([] if options.can_reboot else ["-no-reboot"]),
         "-name",
         f"iolab-rig-{home.name}",
         "-serial",
@@ -115,6 +142,7 @@ def command(
         f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
         "-device",
         "virtio-net-pci,netdev=net,romfile=",
+        *(card(options.link, address) if options.link else []),
         "-append",
         _append(accelerator),
     ]
@@ -170,7 +198,6 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
         "-no-user-config",
         "-display",
         "none",
-        "-no-reboot",
         "-rtc",
         "base=utc",
         "-device",
@@ -188,8 +215,9 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
 
 def _append(accelerator: str, more: str = "") -> str:
     # Guards against attacks between its own programs cost an emulated CPU much, and guard nothing
-    # in a machine that is thrown away.
-    slow = " mitigations=off" if accelerator == "tcg" else ""
+    # in a machine that is deleted after use. The kernel's test of its timer (10 ticks in a loop of
+    # fixed length) fails where the emulation gets little CPU time, and then the kernel panics.
+    slow = " mitigations=off no_timer_check" if accelerator == "tcg" else ""
     return f"root=LABEL=rig rw console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.show_status=0{slow}{more}"
 
 
@@ -203,6 +231,7 @@ def _boots_with_kvm(rig: str) -> bool:
         console = Path(directory, "console")
         words = [
             *_base(rig, "kvm", 512 << 20, 1),
+            "-no-reboot",
             "-serial",
             f"file:{console}",
             "-append",

@@ -24,7 +24,7 @@ from ..files import read_regular, write_atomically
 from ..hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
 from ..rigs.builds import BuildRecord, build_rig, parse_request, records
 from ..rigs.machine import down, up
-from ..rigs.qemu import Disks
+from ..rigs.qemu import Disks, MachineOptions
 from ..rigs.recipe import find_rig
 from ..study.adapt import Changes, flatten
 from ..study.load import Study, load_study
@@ -103,8 +103,8 @@ def absolute(text: str) -> str:
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:
     """The study with a variant for each build, on the machine that the study describes.
 
-    Raises UsageError where there are fewer than two builds or the target is no pool, StudyError for
-    a study that is wrong.
+    Raises UsageError for fewer than two builds or a target that is not a pool, StudyError for an
+    invalid study.
     """
     if len(request.builds) < 2:
         raise UsageError(
@@ -179,11 +179,11 @@ class Ab:
         ):
             build_rig(rig, (), self._said)
             return
-        made: list[BuildRecord] = []
+        builds: list[BuildRecord] = []
         build_rig(
-            rig, [parse_request(text) for text in self.request.builds], self._said, made.append
+            rig, [parse_request(text) for text in self.request.builds], self._said, builds.append
         )
-        self.records = tuple(made)
+        self.records = tuple(builds)
         self._write()
 
     def start(self, table: RigTable) -> RigHost:
@@ -200,7 +200,7 @@ class Ab:
             )
             rig = find_rig(self.request.rig)
             memory = table.memory or rig.recipe.default_memory
-            up(rig.name, name, disks, memory, table.cpus, self._said)
+            up(rig.name, [name], MachineOptions(disks, memory, table.cpus), self._said)
         return RigHost(RigOptions(name=name))
 
     def measure(

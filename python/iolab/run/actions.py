@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study does inside a run at given times: commands and marks, beside the running load and
-never holding it up."""
+"""Actions of a study at given times of a run: commands and marks, without delaying the load."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from ..hosts.base.host import Host, Process
 from ..results.evidence.marks import Mark, add_marks
 from ..study.commands import Action
 from .commands import CommandRunner, Running
-from .load_start import age_of_jobs, tells
+from .load_start import age_of_jobs, shows_threads
 
 
 class Actions:
@@ -33,29 +32,29 @@ class Actions:
         commands: CommandRunner,
         directory: Path,
         environment: Mapping[str, str],
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
     ) -> None:
         self._waiting = sorted(actions, key=lambda action: action.at)
         self._host, self._clock, self._commands = host, clock, commands
-        self._directory, self._environment, self._noticed = directory, environment, noticed
+        self._directory, self._environment, self._notice = directory, environment, notice
         self._origin: float | None = None
         self._process: Process | None = None
         self._ramp = 0.0
         self._running: list[tuple[Action, Running]] = []
         self.never: tuple[str, ...] = ()
-        """Marks of actions that did not come before the load ended; known once that is told."""
+        """Marks of actions that were not executed before the load ended; set by `stop`."""
 
     def start(self, process: Process, ramp: float, begins: float | None = None) -> None:
         """The load was started; `begins`: the monotonic second at which it does I/O, if known."""
         self._process, self._ramp = process, ramp
         if begins is not None:
             self._origin = begins + ramp
-        elif self._waiting and not tells(self._host, process.pid):
+        elif self._waiting and not shows_threads(self._host, process.pid):
             self._origin = self._clock.monotonic() + ramp
 
     def due(self) -> float:
-        """Monotonic second of the next action; infinite where none is left or the window's start
-        isn't known yet."""
+        """Monotonic second of the next action; infinite without one, or before the window's start
+        is known."""
         return (
             self._origin + self._waiting[0].at
             if self._waiting and self._origin is not None
@@ -63,7 +62,7 @@ class Actions:
         )
 
     def poll(self) -> None:
-        """Do what is due, and take note of commands that ended."""
+        """Execute the actions of this time, and record commands that ended."""
         if self._waiting and self._origin is None and self._process is not None:
             age = age_of_jobs(self._host, self._process.pid)
             if age is not None:
@@ -75,14 +74,14 @@ class Actions:
             self._note_end(*pair, stopped=False)
 
     def stop(self) -> None:
-        """The load ended: commands that still run are ended, and actions that never came are told."""
+        """The load ended: end running commands, and report actions that were not executed."""
         for action, running in self._running:
             over = running.process.wait(0) is not None
             self._note_end(action, running, stopped=not over)
         self._running = []
         self.never = tuple(action.mark for action in self._waiting)
         for action in self._waiting:
-            self._noticed(
+            self._notice(
                 f"action '{action.mark}' at {action.at:g} s never came: the load had ended"
             )
         self._waiting = []
@@ -124,10 +123,10 @@ class Actions:
                     )
                 ],
             )
-            self._noticed(f"action '{action.mark}': {error}")
+            self._notice(f"action '{action.mark}': {error}")
 
     def _note_end(self, action: Action, running: Running, *, stopped: bool) -> None:
-        end = self._commands.ended(running, stopped=stopped)
+        end = self._commands.finish(running, stopped=stopped)
         failure = "ended with the run" if stopped else end.failure
         add_marks(
             self._directory,
@@ -147,4 +146,4 @@ class Actions:
             ],
         )
         if failure:
-            self._noticed(f"action '{action.mark}': '{running.command.text}': {failure}")
+            self._notice(f"action '{action.mark}': '{running.command.text}': {failure}")

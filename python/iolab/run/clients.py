@@ -176,7 +176,7 @@ def client_places(
     path: str,
     server: Host,
     on_server: str,
-    noticed: Callable[[str], None],
+    notice: Callable[[str], None],
 ) -> Iterator[dict[str, Place]]:
     """A directory for each client in the run's directory, made and later removed by that client.
 
@@ -197,7 +197,7 @@ def client_places(
                 try:
                     client.host.remove_tree(places[client.name].path)
                 except (RunError, OSError) as error:
-                    noticed(f"client {client.name}: its files are left to the server: {error}")
+                    notice(f"client {client.name}: its files are left to the server: {error}")
 
 
 def _make_place(client: Client, path: str, server: Host, on_server: str) -> None:

@@ -27,11 +27,11 @@ for a measurement."""
 LONGEST_WAIT = 0.25
 """Seconds between looks at interrupts."""
 SLOW = 30.0
-"""Seconds after which a user is told what is being waited for."""
+"""Seconds after which the command that the study waits for is reported."""
 
 
 _KILLED = 3.0
-"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+"""Seconds within which a command ends after SIGKILL, unless it waits in the kernel."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class CommandRunner:
         journal: Journal,
         starts: Starts,
         directory: Path,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
     ) -> None:
         """`starts`: of the study's attempt; `directory`: where commands are started, the study
         file's own."""
         self._host, self._clock, self._journal = host, clock, journal
-        self._starts, self._directory, self._noticed = starts, directory.absolute(), noticed
+        self._starts, self._directory, self._notice = starts, directory.absolute(), notice
 
     def start(
         self, command: Command, title: str, directory: Path, environment: Mapping[str, str]
@@ -94,7 +94,7 @@ class CommandRunner:
             stderr=outputs / f"{number:02d}.err",
             environment={**environment, **self._starts.environment},
         )
-        with self._journalled():
+        with self._report_full_disk():
             self._starts.note("hook", process, title=title, command=command.text)
         return Running(command, title, directory, number, process, begun, time_ns)
 
@@ -106,8 +106,8 @@ class CommandRunner:
         environment: Mapping[str, str],
         stop: Callable[[], bool],
     ) -> CommandEnd:
-        """Run a command to its end, or end it once `stop` says so. What goes wrong with it is its
-        end, not raised."""
+        """Run a command to its end, or end it once `stop` returns True. Failures are returned, not
+        raised."""
         try:
             running = self.start(command, title, directory, environment)
         except RunError as error:
@@ -124,16 +124,16 @@ class CommandRunner:
                 },
             )
             return CommandEnd(127, 0.0, str(error))
-        told = False
+        is_reported = False
         while running.process.wait(LONGEST_WAIT) is None:
             if stop():
-                return self.ended(running, stopped=True)
-            if not told and self._clock.monotonic() - running.begun > SLOW:
-                told = True
-                self._noticed(f"waiting for {title}: {command.text}")
-        return self.ended(running)
+                return self.finish(running, stopped=True)
+            if not is_reported and self._clock.monotonic() - running.begun > SLOW:
+                is_reported = True
+                self._notice(f"waiting for {title}: {command.text}")
+        return self.finish(running)
 
-    def ended(self, running: Running, *, stopped: bool = False) -> CommandEnd:
+    def finish(self, running: Running, *, stopped: bool = False) -> CommandEnd:
         """Note the end of a command, ending it first where it is `stopped`."""
         code = running.process.end(patience=_KILLED) if stopped else running.process.wait(0)
         seconds = self._clock.monotonic() - running.begun
@@ -159,7 +159,7 @@ class CommandRunner:
                 **({"failure": failure} if failure else {}),
             },
         )
-        with self._journalled():
+        with self._report_full_disk():
             self._journal.write(
                 "hook-ended",
                 title=running.title,
@@ -170,12 +170,12 @@ class CommandRunner:
         return CommandEnd(code, seconds, failure)
 
     @contextlib.contextmanager
-    def _journalled(self) -> Iterator[None]:
+    def _report_full_disk(self) -> Iterator[None]:
         """A full disk must not keep a command from putting things back."""
         try:
             yield
         except OSError as error:
-            self._noticed(f"the journal can't be written: {error.strerror or error}")
+            self._notice(f"the journal can't be written: {error.strerror or error}")
 
     def _write(self, directory: Path, record: Mapping[str, Any]) -> None:
         try:
@@ -186,7 +186,7 @@ class CommandRunner:
             ) as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
-            self._noticed(f"{directory / RECORDS} can't be written: {error.strerror or error}")
+            self._notice(f"{directory / RECORDS} can't be written: {error.strerror or error}")
 
 
 def _last_words(path: Path) -> str:

@@ -29,13 +29,13 @@ class TargetPreview:
     """One target.
 
     Attributes:
-        options: all of them; given: those that differ from their defaults.
+        options: all of them; changed: those that differ from their defaults.
         room_bytes: what its largest run takes; destroys: what would be overwritten, in words.
     """
 
     kind: str
     options: Mapping[str, Any]
-    given: Mapping[str, Any]
+    changed: Mapping[str, Any]
     room_bytes: int
     destroys: tuple[str, ...]
 
@@ -45,10 +45,10 @@ class Preview:
     """A study as it would be done.
 
     Attributes:
-        plan: the runs in order, with the estimate; commands take time on top that nobody knows
-        beforehand. problems: why it couldn't be done here now, such as a missing program or too
-        little room; all that is known. no_profiles: why the runs that are made for profiles would
-        be left out; None where there are none or they would be made.
+        plan: the runs in order, with the estimate, which does not include commands.
+        problems: why the study can't be run here now, such as a missing program or too little room.
+        no_profiles: why runs for profiles would be left out; None if there are none, or if they
+        would be made.
     """
 
     study: Study

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`environment.json`: on what a study ran, written once whole, and as a fingerprint beside every
+"""`environment.json`: the environment of a study, complete once, and as a fingerprint with each
 run."""
 
 from __future__ import annotations
@@ -45,27 +45,29 @@ def gather(
         revisions: name to the path of a git work tree. clients: hosts of the load, by name; their
         kernels and processors enter the fingerprint.
     """
-    found = host_facts(host)
+    environment = host_facts(host)
     for name, client in (clients or {}).items():
         theirs = host_facts(client)
-        found.facts.setdefault("clients", {})[name] = theirs.facts
+        environment.facts.setdefault("clients", {})[name] = theirs.facts
         for key in _OF_A_CLIENT & theirs.fingerprint.keys():
-            found.fingerprint[f"{key} of client {name}"] = theirs.fingerprint[key]
-    found.fingerprint.update(tools)
-    found.facts["tools"] = dict(tools)
+            environment.fingerprint[f"{key} of client {name}"] = theirs.fingerprint[key]
+    environment.fingerprint.update(tools)
+    environment.facts["tools"] = dict(tools)
     for name, path in revisions.items():
-        found.fingerprint[f"revision:{name}"] = found.facts.setdefault("revisions", {})[name] = (
-            revision(host, name, path)
-        )
+        environment.fingerprint[f"revision:{name}"] = environment.facts.setdefault("revisions", {})[
+            name
+        ] = revision(host, name, path)
     if len(targets) == 1:
-        found.add(targets[0].facts())
+        environment.add(targets[0].facts())
     else:
-        found.facts["targets"] = [target.facts().facts for target in targets]
+        environment.facts["targets"] = [target.facts().facts for target in targets]
     shared = set.intersection(*(set(target.devices()) for target in targets)) if targets else set()
     for device in sorted(shared):
-        found.fingerprint.update(settings(block_device_facts(host, device), device))
-    found.fingerprint = {key: text for key, text in found.fingerprint.items() if ":loop" not in key}
-    return found
+        environment.fingerprint.update(settings(block_device_facts(host, device), device))
+    environment.fingerprint = {
+        key: text for key, text in environment.fingerprint.items() if ":loop" not in key
+    }
+    return environment
 
 
 def write_study_environment(directory: Path, found: Facts) -> None:

@@ -46,7 +46,7 @@ from .tracing import active_tracing
 KERNEL_FILE = "dmesg.txt"
 SCHEMA = 1
 _GRAVE = ("emerg", "alert", "crit", "err", "warn")
-"""Levels of kernel messages that a user is told of at once; the rest is in the evidence."""
+"""Levels of kernel messages that are reported at once; the rest is in the evidence."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Executor:
         *,
         starts: Starts,
         waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None],
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         kernel_log: KernelLog | None = None,
         recorder: StudyRecorder | None = None,
     ) -> None:
@@ -93,7 +93,7 @@ class Executor:
             kernel_log,
             recorder,
         )
-        self._starts, self._waiting, self._noticed = starts, waiting, noticed
+        self._starts, self._waiting, self._notice = starts, waiting, notice
 
     def execute(self, setting: RunSetting) -> RunEnd:
         """Do the run and write its evidence, `run.json` last: a directory without it was never
@@ -108,7 +108,7 @@ class Executor:
             end = (
                 self._in_place(setting, load)
                 if setting.profiler is None
-                else self._profiled(setting, setting.profiler, load)
+                else self._profile(setting, setting.profiler, load)
             )
         except RunError as error:
             end = RunEnd("failed", str(error), hung=isinstance(error, HungError))
@@ -120,11 +120,11 @@ class Executor:
                 load,
                 end.window,
                 self._host.name,
-                self._noticed,
+                self._notice,
                 recorder=self._recorder,
                 ahead_ns=int(end.recording.get("ahead_ns", 0)),
             )
-            read_picture(setting.directory, self._noticed)
+            read_picture(setting.directory, self._notice)
         self._record(setting, load, end)
         return end
 
@@ -183,9 +183,8 @@ class Executor:
             if not end.hung:  # what is there is removed by --resume, once the place answers again
                 self._tidy(setting)
 
-    def _profiled(self, setting: RunSetting, profiler: Profiler, load: Load) -> RunEnd:
-        """A run whose profile is what is wanted of it: without one it failed. A log of every I/O is
-        of no use then."""
+    def _profile(self, setting: RunSetting, profiler: Profiler, load: Load) -> RunEnd:
+        """A run for a profile: it fails without one. Its log of every I/O is deleted."""
         profiler.begin()
         try:
             end = self._in_place(setting, load)
@@ -201,8 +200,8 @@ class Executor:
                     )
             return end
         finally:
-            for left in profiler.end():
-                self._noticed(left)
+            for problem in profiler.end():
+                self._notice(problem)
 
     @contextlib.contextmanager
     def _places(self, setting: RunSetting, place: Place) -> Iterator[dict[str, Place]]:
@@ -218,7 +217,7 @@ class Executor:
                 hint="use a target of kind 'directory', 'filesystem' or 'zpool'",
             )
         path = path_on_clients(place.path, self._export(setting, hosts), hosts.path)
-        with client_places(setting.clients, path, self._host, place.path, self._noticed) as places:
+        with client_places(setting.clients, path, self._host, place.path, self._notice) as places:
             yield places
 
     def _export(self, setting: RunSetting, hosts: ClientHosts) -> str | None:
@@ -247,7 +246,7 @@ class Executor:
     def _load(
         self, setting: RunSetting, load: Load, place: Place, places: Mapping[str, Place]
     ) -> RunEnd:
-        runner = LoadRunner(self._clock, self._interrupts, self._starts, self._noticed)
+        runner = LoadRunner(self._clock, self._interrupts, self._starts, self._notice)
         launch = self._launch(
             setting,
             lambda place, start: (
@@ -275,7 +274,7 @@ class Executor:
             else (*setting.actions, setting.profiler.action(load))
         )
         actions = Actions(
-            done, self._host, self._clock, self._commands, setting.directory, words, self._noticed
+            done, self._host, self._clock, self._commands, setting.directory, words, self._notice
         )
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
@@ -359,7 +358,7 @@ class Executor:
         except HungError:
             raise
         except RunError as error:
-            self._noticed(str(error))
+            self._notice(str(error))
             return
         if said:
             (setting.directory / TARGET_FILE).write_text(
@@ -372,7 +371,7 @@ class Executor:
             with contextlib.suppress(OSError):
                 write_atomically(setting.directory / KERNEL_FILE, "\n".join(lines) + "\n")
         for line in [line for line in lines if line.startswith(_GRAVE)][:1]:
-            self._noticed(
+            self._notice(
                 f"run {setting.name}: the kernel says: {line} ({KERNEL_FILE} has all {len(lines)} lines)"
             )
 
@@ -383,4 +382,4 @@ class Executor:
         except HungError:
             raise
         except RunError as error:
-            self._noticed(str(error))
+            self._notice(str(error))

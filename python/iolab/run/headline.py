@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's main numbers for whoever watches the study, by the one road from files to numbers."""
+"""A run's main numbers for the progress display, by `derive`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from ..results.evidence.files import read_plan
 
 
 def warm_up() -> None:
-    """Load what `headline` needs, so that the first run's reading doesn't do it beside the second
-    run's start."""
+    """Load the plugins of `headline`, so that this does not happen during the second run."""
     registry.load_all("gate")
     registry.load_all("format")
 
 
 def headline(run_dir: Path) -> Mapping[str, float]:
-    """Metrics that a report shows unasked, base units; none where the evidence yields none."""
+    """Headline metrics in base units; empty if the evidence has none."""
     try:
-        found = derive(run_dir, read_plan(run_dir)).observations
+        observations = derive(run_dir, read_plan(run_dir)).observations
     except FormatError:
         return {}
     return {
-        one.metric: one.value
-        for one in found
-        if (known := metrics.find(one.metric)) is not None and known.headline
+        observation.metric: observation.value
+        for observation in observations
+        if (metric := metrics.find(observation.metric)) is not None and metric.headline
     }

@@ -5,9 +5,9 @@ The levels nest as the runs are ordered: study, then block, then variant (whenev
 another variant's), then run. Between two variants the target first gives up what would be in the
 way of their commands (an imported pool); then come `teardown` and the hooks after the one, then the
 hooks before the other and its `setup`.
-A `before` or `setup` that fails fails every run it stands before; an `after` or `teardown` that
-fails is noted. What was begun is ended, also when the study stops early: after-hooks are ended only
-by a further double Ctrl-C.
+If `before` or `setup` fails, all runs after it fail; a failed `after` or `teardown` is reported.
+What was begun is ended, also when the study stops early: only a second double Ctrl-C ends
+after-hooks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def variables(
 ) -> dict[str, str]:
     """`IOLAB_RUN`, `IOLAB_VARIANT`, `IOLAB_BLOCK`, `IOLAB_RUN_DIR`, `IOLAB_TARGET` and
     `IOLAB_FACTOR_<NAME>`, what is known of them."""
-    found = {
+    values = {
         "IOLAB_RUN": run,
         "IOLAB_VARIANT": cell.variant if cell else None,
         "IOLAB_BLOCK": None if block is None else str(block),
@@ -45,8 +45,8 @@ def variables(
     if cell is not None and factors:
         for name, level in cell.factors.items():
             text = str(int(level)) if isinstance(level, bool) else str(level)
-            found["IOLAB_FACTOR_" + re.sub(r"[^A-Za-z0-9_]", "_", name).upper()] = text
-    return {name: value for name, value in found.items() if value is not None}
+            values["IOLAB_FACTOR_" + re.sub(r"[^A-Za-z0-9_]", "_", name).upper()] = text
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class Hooks:
@@ -58,7 +58,7 @@ class Hooks:
         commands: CommandRunner,
         results: Path,
         interrupts: Interrupts,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         release: Callable[[PlannedRun | None], None],
     ) -> None:
         """Args:
@@ -66,7 +66,7 @@ class Hooks:
         given the run that comes next.
         """
         self._study, self._commands, self._results = study, commands, results
-        self._interrupts, self._noticed, self._release = interrupts, noticed, release
+        self._interrupts, self._notice, self._release = interrupts, notice, release
         self._block: int | None = None
         self._variant: str | None = None
         self._block_failure = self._variant_failure = ""
@@ -77,8 +77,8 @@ class Hooks:
         return self._before("study", "the study", self._results, variables())
 
     def come_to(self, run: PlannedRun) -> str:
-        """What lies between the run before and this one; why this one can't be done, empty where it
-        can."""
+        """Run the hooks between the run before and this one; why this run can't be done, empty if
+        it can."""
         if run.block != self._block or run.cell.variant != self._variant:
             if run.cell.variant != self._variant:
                 self._leave_variant(run)
@@ -153,7 +153,7 @@ class Hooks:
         return self._study.variant_hooks.get(self._variant or "", ((), ()))
 
     def _of_variant(self) -> dict[str, str]:
-        """A variant stands over many cells, so factors aren't told; the target is, where its
+        """Variables without factors, since a variant has many cells; with the target if its
         options name it."""
         assert self._cell is not None
         named = [getattr(self._cell.target, key, None) for key in ("path", "device")]
@@ -194,4 +194,4 @@ class Hooks:
                 lambda at=presses: self._interrupts.presses >= at + 2,  # type: ignore[misc]
             )
             if end.failure:
-                self._noticed(f"{title}: '{command.text}': {end.failure}")
+                self._notice(f"{title}: '{command.text}': {end.failure}")

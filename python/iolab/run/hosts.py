@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study on several hosts side by side: a loop for each, in a thread of its own; what befalls one
-does not stop the others."""
+"""A study on several hosts in parallel: a loop for each, in its own thread; a failure of one does
+not stop the others."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def run_on_hosts(
                 force=how.force,
                 trusted=how.trusted,
             )
-        except BaseException as error:  # told where all are waited for
+        except BaseException as error:  # reported after all have ended
             ends[name] = error
 
     def said() -> None:
         for listener in listeners.values():
-            listener.noticed("stopping after this run; press Ctrl-C again to stop now")
+            listener.notice("stopping after this run; press Ctrl-C again to stop now")
 
     with interrupts or Interrupts(said) as stops:
         threads = [
@@ -111,9 +111,9 @@ def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> Non
             where=output,
             hint="choose another directory with -o for several",
         )
-    known = read_hosts(output) if output.is_dir() else None
-    if known is not None and not how.resume:
-        for name in known.words:
+    existing = read_hosts(output) if output.is_dir() else None
+    if existing is not None and not how.resume:
+        for name in existing.words:
             check_free(output / name)
         raise UsageError(
             "holds results already",
@@ -121,7 +121,7 @@ def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> Non
             hint="continue them with --resume, choose another directory with -o, or remove it first",
         )
     words = {
-        **(known.words if known is not None else {}),
+        **(existing.words if existing is not None else {}),
         **{name: str(getattr(host, "words", name)) for name, host in hosts.items()},
     }
     output.mkdir(parents=True, exist_ok=True)

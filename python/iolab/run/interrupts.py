@@ -11,10 +11,9 @@ from typing import Any
 
 
 class Interrupts:
-    """Counts requests to stop while it is entered, in place of the signals' usual effect.
+    """Counts requests to stop while it is entered, instead of the signals' usual effect.
 
-    Handlers only note the request; the runner's loop looks several times a second. So nothing is
-    torn halfway.
+    Handlers only count; the runner's loop checks the count several times a second.
     """
 
     def __init__(self, on_first: Callable[[], None] = lambda: None) -> None:
@@ -45,7 +44,7 @@ class Interrupts:
             self._on_first()
 
     def __enter__(self) -> Interrupts:
-        # Only the main thread may set handlers; elsewhere the caller presses by itself.
+        # Only the main thread may set handlers; in other threads the caller calls `press`.
         if threading.current_thread() is threading.main_thread():
             for number, handler in (
                 (signal.SIGINT, self._interrupt),
@@ -74,7 +73,7 @@ class Interrupts:
 
 
 class SameInterrupts(Interrupts):
-    """The requests that another one hears, for a loop beside others: signals are left to it."""
+    """Shares the requests of another `Interrupts`, for parallel loops; handles no signals."""
 
     def __init__(self, of: Interrupts) -> None:
         super().__init__()

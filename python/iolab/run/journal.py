@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a study: what was planned, started and how it ended, one JSON line each, on disk
-before going on.
+"""The journal of a study: what was planned, started and ended, one synced JSON line each.
 
-After a kill the journal tells which run was in flight, and under which process id with which start
-time.
+After a kill it names the unfinished run, its process id and start time.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ class Journal:
     def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """Append events with one wait for the disk. A torn line that a crash left is ended first,
         so it costs only itself."""
-        noted = []
+        records = []
         for event, data in events:
             if event not in EVENTS:
                 raise ValueError(f"no event is called {event}")
-            noted.append({"event": event, "time_ns": self._clock.realtime_ns(), **data})
+            records.append({"event": event, "time_ns": self._clock.realtime_ns(), **data})
         with os.fdopen(
             open_for_writing(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+"
         ) as file:
@@ -48,7 +46,7 @@ class Journal:
                 torn = b"\n" if before and not before.endswith(b"\n") else b""
                 self._lines = before.count(b"\n") + len(torn)
             lines = [
-                checked_line(event, number) for number, event in enumerate(noted, self._lines + 1)
+                checked_line(event, number) for number, event in enumerate(records, self._lines + 1)
             ]
             file.write(torn + b"".join(lines))
             file.flush()

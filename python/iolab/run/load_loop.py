@@ -25,12 +25,11 @@ LAYOUT = "layout-"
 LONGEST_WAIT = 0.25
 """Seconds between looks at interrupts and listeners."""
 STUCK = 3.0
-"""Seconds that a load which should have ended waits in the kernel before that is said."""
+"""Seconds that an overdue load waits in the kernel before a message."""
 STUCK_EARLY = 10.0
 """The same before its time is over, and while it lays out files: slow devices make it wait too."""
 _GRACE, _PATIENCE, _LOOK = 0.5, 1.0, 0.05
-"""Seconds for ending a load that waits in the kernel: it can't hear, and nobody should wait for it.
-"""
+"""Seconds for ending a load that waits in the kernel and ignores signals."""
 
 
 class LoadRunner:
@@ -41,10 +40,10 @@ class LoadRunner:
         clock: Clock,
         interrupts: Interrupts,
         starts: Starts,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
     ) -> None:
         self._clock, self._interrupts = clock, interrupts
-        self._starts, self._noticed = starts, noticed
+        self._starts, self._notice = starts, notice
 
     def run(
         self,
@@ -77,12 +76,16 @@ class LoadRunner:
                     waiting(
                         passed,
                         load.ramp + load.runtime,
-                        {name: value for one in watched for name, value in one.latest().items()},
+                        {
+                            name: value
+                            for source in watched
+                            for name, value in source.latest().items()
+                        },
                     )
                     return min([actions.due(), *(source.due() for source in watched)])
 
                 cut = self._watch(process, wait, launch.limit, load.ramp + load.runtime, poll)
-                exit_code, hung = self._ended(process, wait) if cut else (process.wait(0), "")
+                exit_code, hung = self._end(process, wait) if cut else (process.wait(0), "")
                 actions.stop()
             except BaseException:
                 process.end()
@@ -106,7 +109,7 @@ class LoadRunner:
             cut = self._watch(
                 process, wait, launch.limit, launch.limit, lambda passed: float("inf")
             )
-            exit_code, hung = self._ended(process, wait) if cut else (process.wait(0), "")
+            exit_code, hung = self._end(process, wait) if cut else (process.wait(0), "")
         except BaseException:
             process.end()
             raise
@@ -126,39 +129,39 @@ class LoadRunner:
         expected: float,
         poll: Callable[[float], float],
     ) -> tuple[Status, str] | None:
-        """Wait for the load; (status, reason) where it must be ended, None where it ended itself.
+        """Wait for the load; (status, reason) if it must be ended, None if it ended itself.
 
-        `poll` gets the seconds passed and yields the monotonic second when it wants to be called
-        next at the latest. A load that waits in the kernel without end is told at once; it is ended
-        by the first request to stop, as it would not end by itself.
+        `poll` gets the seconds passed and returns the monotonic second of its next call at the
+        latest. A load that waits in the kernel without end is reported; the first request to stop
+        ends it.
         """
         begin = self._clock.monotonic()
-        due = begin
-        said = False
+        next_poll = begin
+        is_reported = False
         while True:
             now = self._clock.monotonic()
-            if process.wait(max(0.0, min(LONGEST_WAIT, due - now))) is not None:
+            if process.wait(max(0.0, min(LONGEST_WAIT, next_poll - now))) is not None:
                 return None
             now = self._clock.monotonic()
             passed = now - begin
             late = passed > expected
             waits = False
-            if late or said or self._interrupts.stop_after_run or expected == limit:
+            if late or is_reported or self._interrupts.stop_after_run or expected == limit:
                 seconds = kernel.seconds(now)
                 if seconds > (STUCK if late else STUCK_EARLY):
                     waits = True
-                    if not said:
+                    if not is_reported:
                         planned = (
                             f"{expected:g} s were planned"
                             if expected < limit
                             else f"at most {limit:.0f} s were planned"
                         )
-                        self._noticed(
+                        self._notice(
                             f"the load does not end ({passed:.0f} s, {planned}): {kernel.words()} has waited in the kernel for "
                             f"{seconds:.0f} s. Is the file system frozen, or the device suspended? Ctrl-C stops the study; "
                             f"else the load is given up after {limit:.0f} s"
                         )
-                    said = True
+                    is_reported = True
             if self._interrupts.stop_now or (waits and self._interrupts.stop_after_run):
                 return "interrupted", "stopped by the user"
             if passed > limit:
@@ -166,14 +169,13 @@ class LoadRunner:
                     "failed",
                     f"hung: ended after {passed:.0f} s, {expected:g} s were planned",
                 )
-            due = poll(passed)
+            next_poll = poll(passed)
 
-    def _ended(self, process: Process, kernel: Wait) -> tuple[int | None, str]:
-        """End a load: its exit code, and what to add to the reason where something of it can't be
-        ended. `kernel`: see `_watch`.
+    def _end(self, process: Process, kernel: Wait) -> tuple[int | None, str]:
+        """End a load: its exit code, and an addition to the reason if a process can't be ended.
 
-        Jobs of fio are in groups of their own: they end as their parent tells them, or are looked
-        for by what was seen.
+        fio's jobs have process groups of their own: their parent ends them. `kernel` shows those
+        that remain.
         """
         waits = kernel.seconds(self._clock.monotonic()) > STUCK
         code = process.end(_GRACE, patience=_PATIENCE) if waits else process.end()
@@ -196,4 +198,4 @@ class LoadRunner:
                 source.poll()
             except RunError as error:
                 watched.remove(source)
-                self._noticed(f"{source.name} stopped: {error}")
+                self._notice(f"{source.name} stopped: {error}")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a load really began: laying out files takes unknown time, and comes before its first I/O
-that counts."""
+"""When the jobs of a load began: a layout of files before takes unknown time."""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ _OWN_THREADS = 2
 """fio's own: the main one and its helper. A third is a job (option `thread`)."""
 
 
-def tells(host: Host, pid: int) -> bool:
-    """Whether the host shows the threads of a process at all."""
+def shows_threads(host: Host, pid: int) -> bool:
+    """Whether the host shows the threads of a process."""
     try:
         host.list_directory(f"/proc/{pid}/task")
     except OSError:
@@ -23,11 +22,10 @@ def tells(host: Host, pid: int) -> bool:
 
 
 def age_of_jobs(host: Host, pid: int) -> float | None:
-    """Seconds since the first job of a load was started, None while there is none.
+    """Seconds since the first job of a load was started; None before.
 
-    A load lays out its files by itself and then starts its jobs, as processes or threads of its
-    own: what counts is the start time of the oldest of them, exact to a clock tick
-    (proc_pid_stat(5), field 22).
+    A load lays out its files and then starts its jobs as processes or threads. The start time of
+    the oldest job counts, exact to a clock tick (proc_pid_stat(5), field 22).
     """
     try:
         threads = host.list_directory(f"/proc/{pid}/task")
@@ -40,13 +38,15 @@ def age_of_jobs(host: Host, pid: int) -> float | None:
     if not jobs and len(threads) > _OWN_THREADS:
         ids = sorted(int(thread) for thread in threads if thread.isdecimal())[_OWN_THREADS:]
         jobs = [f"/proc/{pid}/task/{thread}/stat" for thread in ids]
-    starts = [ticks for path in jobs if (ticks := _started(text_or_none(host, path))) is not None]
+    starts = [
+        ticks for path in jobs if (ticks := _start_ticks(text_or_none(host, path))) is not None
+    ]
     uptime = (text_or_none(host, "/proc/uptime") or "").split()
     if not starts or not uptime:
         return None
     return max(0.0, float(uptime[0]) - min(starts) / _TICKS)
 
 
-def _started(stat: str | None) -> int | None:
+def _start_ticks(stat: str | None) -> int | None:
     fields = (stat or "").rpartition(")")[2].split()
     return int(fields[19]) if len(fields) > 19 and fields[19].isdecimal() else None

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fio's log of every I/O, after a run: into the recording, held against what fio counted, summed
-per second, then removed.
+"""fio's log of every I/O: stored in the recording after a run, compared with fio's own counts,
+summed per second, then deleted.
 
-Where a recorder writes the host's recording, it is the only writer: the study seals the events in a
-recording beside the log, whose segments the recorder moves into its own. Otherwise the study writes
-the host's recording itself, and marks the run in it.
+If a recorder writes the host's recording, it is the only writer: the study seals the events in a
+separate recording next to the log, and the recorder moves the segments into its own. Otherwise the
+study writes the host's recording and marks the run in it.
 
-`run.json` is written once all events are sealed there. A study killed before does the run again, in
-another span of time: what the killed attempt left is removed, never counted twice. The log stays
-until its events were read back.
+`run.json` is written after all events are sealed. A study that was killed before repeats the run in
+another time span and removes the events of the killed attempt, so that none counts twice. The log
+is deleted after its events were read back.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ..recording.read.recording import Segment
     from ..recording.write.writer import RecordingWriter
 
-_BESIDE = "recording"
-"""In the folder of the log: what the recorder is to take in."""
+_SEPARATE = "recording"
+"""In the folder of the log: the recording that the recorder takes in."""
 
 SCHEMA = 1
 SECOND_MSEC = 1000
@@ -52,9 +52,8 @@ _OPERATIONS = tuple(_core.trace_ops())
 
 
 @dataclass
-class _Held:
-    """What the recording holds of a run: I/Os and latency buckets by operation, and sums over time
-    by section."""
+class _Totals:
+    """A run in the recording: I/Os and latency buckets by operation, sums over time by section."""
 
     events: dict[str, int] = field(default_factory=dict)
     buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -63,8 +62,8 @@ class _Held:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where events go: the host whose I/Os they are, the recorder that may write its recording, and
-    by how much that is ahead."""
+    """Where events go: the host of the I/Os, the recorder that may write its recording, and how far
+    the recording's clock is ahead."""
 
     host: str
     recorder: StudyRecorder | None
@@ -72,7 +71,7 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Sealed:
     """Where a run's events are: the recording, their label there, the run's span by the recording's
     time; and damaged lines."""
 
@@ -87,54 +86,49 @@ def keep_ios(
     load: Load,
     window: tuple[int, int] | None,
     host: str,
-    noticed: Callable[[str], None],
+    notice: Callable[[str], None],
     *,
     recorder: StudyRecorder | None = None,
     ahead_ns: int = 0,
 ) -> None:
-    """Take the logs of a run that finished into the recording of its host; nothing to do where it
-    has none.
+    """Store the logs of a finished run in the recording of its host, if the run has any.
 
-    `recorder`: of the study, None without one; `ahead_ns`: by how much its recording is ahead of
-    the clock that told log and window.
-
-    What goes wrong is no harm to what was measured: it is said, written into `log_ios.json` for the
+    A problem does not affect the measurement: it is reported, written into `log_ios.json` for the
     gate, and the logs stay.
+
+    Args:
+        recorder: of the study, None without one.
+        ahead_ns: how far its recording is ahead of the clock of log and window.
     """
     folder = run_dir / FOLDER
     if not folder.is_dir():
         return
     try:
-        found = _taken(
+        report = _record_logs(
             run_dir, io_logs(folder, NAME), load, window, _Place(host, recorder, ahead_ns)
         )
-    except (
-        IolabError,
-        OSError,
-        ValueError,
-    ) as error:  # pyarrow's words about damage are a ValueError
-        found = {"problem": str(error)}
-    kept = found.get("problem") or found.get("differs")
+    except (IolabError, OSError, ValueError) as error:  # ValueError: damage, by pyarrow
+        report = {"problem": str(error)}
+    kept = report.get("problem") or report.get("differs")
     if kept:
-        noticed(f"run {run_dir.name}: {kept}; fio's log of every I/O stays in {FOLDER}/")
+        notice(f"run {run_dir.name}: {kept}; fio's log of every I/O stays in {FOLDER}/")
     write_atomically(
         run_dir / IO_LOG_FILE,
-        json.dumps({"schema": SCHEMA, **found, "kept": FOLDER if kept else None}, indent=1) + "\n",
+        json.dumps({"schema": SCHEMA, **report, "kept": FOLDER if kept else None}, indent=1) + "\n",
     )
     if not kept:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _taken(
+def _record_logs(
     run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, at: _Place
 ) -> dict[str, Any]:
-    """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json`
-    says of it."""
+    """Ingest the logs, read them back and write the logs per second; returns `log_ios.json`."""
     logs = [log for log in logs if log.path.stat().st_size]
     if not logs:
         return {"problem": "fio logged no I/O"}
-    kept = _ingested(run_dir, logs, window, at)
-    held = _held(
+    kept = _ingest(run_dir, logs, window, at)
+    totals = _read_back(
         kept,
         {log.job: log.prefix for log in logs},
         window,
@@ -142,25 +136,25 @@ def _taken(
         at.ahead_ns,
     )
     if load.runtime >= SHORTEST_LOGGED:
-        for name, text in second_logs(held.sums, _OPERATIONS).items():
+        for name, text in second_logs(totals.sums, _OPERATIONS).items():
             (run_dir / name).write_text(text, "utf-8")
-    found = {
+    report = {
         "recording": f"{RECORDINGS}/{kept.place.name}",
         "label": kept.label,
         "from_ns": kept.span[0],
         "until_ns": kept.span[1],
-        "events": held.events,
+        "events": totals.events,
         "damaged": kept.damaged,
         "latency": {
-            operation: _percentiles(buckets) for operation, buckets in held.buckets.items()
+            operation: _percentiles(buckets) for operation, buckets in totals.buckets.items()
         },
     }
-    return {**found, **_checked(run_dir, held, kept.damaged)}
+    return {**report, **_compare(run_dir, totals, kept.damaged)}
 
 
-def _ingested(
+def _ingest(
     run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | None, at: _Place
-) -> _Kept:
+) -> _Sealed:
     """Seal the logs' events in the host's recording. RunError or ResultsError where it can't be
     written."""
     from ..recording.base.layout import is_recording
@@ -170,9 +164,11 @@ def _ingested(
 
     place = run_dir.parent.parent / RECORDINGS / at.host
 
-    def ingest(writer: RecordingWriter, label: str) -> _Kept:
+    def ingest(writer: RecordingWriter, label: str) -> _Sealed:
         first, until = _around(span_ns(logs), window) or (None, None)
-        first, until = (None if each is None else each + at.ahead_ns for each in (first, until))
+        first, until = (
+            None if time_ns is None else time_ns + at.ahead_ns for time_ns in (first, until)
+        )
         done = ingest_run(
             writer,
             label,
@@ -185,7 +181,7 @@ def _ingested(
             until_ns=until,
         )
         begin, end = done.span or (0, 0)
-        return _Kept(
+        return _Sealed(
             place,
             label,
             (begin if first is None else first, end if until is None else until),
@@ -198,18 +194,18 @@ def _ingested(
         )
 
     if at.recorder is not None and at.recorder.is_recording:
-        beside = run_dir / FOLDER / _BESIDE
-        shutil.rmtree(beside, ignore_errors=True)
-        with create(beside) as writer:
+        separate = run_dir / FOLDER / _SEPARATE
+        shutil.rmtree(separate, ignore_errors=True)
+        with create(separate) as writer:
             kept = ingest(writer, run_dir.name)
         try:
-            at.recorder.take_in(beside, kept.label, kept.span)
+            at.recorder.take_in(separate, kept.label, kept.span)
             return kept
         except RunError:
             if at.recorder.is_recording:
                 raise
-        # it died: nobody writes there now, and the log is still there
-        shutil.rmtree(beside, ignore_errors=True)
+        # the recorder died: the recording has no writer now, and the log still exists
+        shutil.rmtree(separate, ignore_errors=True)
     with (
         RecordingWriter.reopen(place, live=False)
         if is_recording(place)
@@ -218,43 +214,46 @@ def _ingested(
         return ingest(writer, _label(writer, run_dir.name))
 
 
-def _around(*spans: tuple[int, int] | None) -> tuple[int, int] | None:
-    known = [span for span in spans if span is not None]
-    return (min(span[0] for span in known), max(span[1] for span in known)) if known else None
+def _around(*parts: tuple[int, int] | None) -> tuple[int, int] | None:
+    spans = [span for span in parts if span is not None]
+    return (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None
 
 
 def _label(writer: RecordingWriter, run: str) -> str:
-    """The run's name; where a killed attempt was marked with it, that with a number, and what the
-    attempt left is removed."""
+    """The run's name, with a number if killed attempts were marked with it; their events are
+    dropped."""
     from ..recording.read.recording import Recording
 
-    taken = {mark["label"] for mark in Recording(writer.directory).marks() if mark["kind"] == "run"}
+    labels = {
+        mark["label"] for mark in Recording(writer.directory).marks() if mark["kind"] == "run"
+    }
     label, number = run, 1
-    while label in taken:
+    while label in labels:
         writer.drop(label)
         number += 1
         label = f"{run} ({number})"
     return label
 
 
-def _held(
-    kept: _Kept,
+def _read_back(
+    kept: _Sealed,
     prefixes: Mapping[str, str],
     window: tuple[int, int] | None,
     every_ms: int,
     ahead_ns: int,
-) -> _Held:
-    """Read back what was sealed under a label: what is there counts, not what was sent. Sums are by
-    the clock of the log."""
+) -> _Totals:
+    """Read back the segments of a label. Sums are by the clock of the log."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from ..recording.read.recording import Recording
 
-    found = _Held()
+    totals = _Totals()
     segments = [
-        each for each in Recording(kept.place).segments() if each.facts.get("label") == kept.label
+        segment
+        for segment in Recording(kept.place).segments()
+        if segment.facts.get("label") == kept.label
     ]
     origin, last = _span_ms(segments, window, ahead_ns)
     for segment in segments:
@@ -279,14 +278,14 @@ def _held(
                 inside = operations == number
                 if not inside.any():
                     continue
-                found.events[operation] = found.events.get(operation, 0) + int(inside.sum())
+                totals.events[operation] = totals.events.get(operation, 0) + int(inside.sum())
                 counts = np.bincount(bucket[inside])
-                found.buckets[operation] = _added(found.buckets.get(operation), counts)
-                for section, chosen in _sections(job, prefixes):
-                    rows = inside & chosen
-                    sums = found.sums.setdefault(section, Sums(origin, last, every_ms))
+                totals.buckets[operation] = _add(totals.buckets.get(operation), counts)
+                for section, is_section in _sections(job, prefixes):
+                    rows = inside & is_section
+                    sums = totals.sums.setdefault(section, Sums(origin, last, every_ms))
                     sums.add(_OPERATIONS.index(operation), time_ms[rows], latency[rows], size[rows])
-    return found
+    return totals
 
 
 def _sections(job: Any, prefixes: Mapping[str, str]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -301,32 +300,33 @@ def _sections(job: Any, prefixes: Mapping[str, str]) -> Iterator[tuple[str, NDAr
 def _span_ms(
     segments: Sequence[Segment], window: tuple[int, int] | None, ahead_ns: int
 ) -> tuple[int, int]:
-    """From before the first I/O to the last, and the window: milliseconds since the epoch, as fio
-    stamps its logs."""
+    """Span of all I/Os and the window in milliseconds since the epoch, as in fio's logs."""
     first = (
-        min((each.first_ns for each in segments), default=ahead_ns) - ahead_ns
+        min((segment.first_ns for segment in segments), default=ahead_ns) - ahead_ns
     ) // 1_000_000 - 1
-    last = (max((each.last_ns for each in segments), default=ahead_ns) - ahead_ns) // 1_000_000
+    last = (
+        max((segment.last_ns for segment in segments), default=ahead_ns) - ahead_ns
+    ) // 1_000_000
     if window is None:
         return first, last
     return min(first, window[0] // 1_000_000), max(last, window[1] // 1_000_000)
 
 
-def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
-    """`differs`: how the recording differs from what fio counted; nothing where it doesn't."""
+def _compare(run_dir: Path, totals: _Totals, damaged: int) -> dict[str, str]:
+    """`differs`: how the recording differs from fio's counts; empty if they agree."""
     try:
         fio = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
     except (OSError, FormatError) as error:
-        return {"differs": f"{OUTPUT_FILE} can't be read to hold the recording against: {error}"}
+        return {"differs": f"{OUTPUT_FILE} can't be read for the comparison: {error}"}
     directions: Mapping[str, FioDirection] = pool_jobs(fio.jobs).directions if fio.jobs else {}
-    wrong = [
-        words
+    differences = [
+        text
         for operation in ("read", "write", "trim")
-        if (words := describe_difference(operation, held.events.get(operation, 0), directions))
+        if (text := describe_difference(operation, totals.events.get(operation, 0), directions))
     ]
     if damaged:
-        wrong.append(f"{damaged} lines of the log are damaged")
-    return {"differs": "; ".join(wrong)} if wrong else {}
+        differences.append(f"{damaged} lines of the log are damaged")
+    return {"differs": "; ".join(differences)} if differences else {}
 
 
 def _percentiles(buckets: NDArray[np.int64]) -> dict[str, int | None]:
@@ -334,16 +334,16 @@ def _percentiles(buckets: NDArray[np.int64]) -> dict[str, int | None]:
     values = _core.quantiles(
         index.tolist(),
         buckets[index].tolist(),
-        [float(each) / 100 for each in PERCENTILES],
+        [float(percentile) / 100 for percentile in PERCENTILES],
         LATENCY_BITS,
     )
     return dict(zip(PERCENTILES, values, strict=True))
 
 
-def _added(one: NDArray[np.int64] | None, other: NDArray[np.int64]) -> NDArray[np.int64]:
-    if one is None:
-        return other.astype(np.int64)
-    total = np.zeros(max(len(one), len(other)), dtype=np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
-    return total
+def _add(total: NDArray[np.int64] | None, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    if total is None:
+        return counts.astype(np.int64)
+    result = np.zeros(max(len(total), len(counts)), dtype=np.int64)
+    result[: len(total)] += total
+    result[: len(counts)] += counts
+    return result

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The looks of a study that ends once its rules are decided: which runs are needed, and what each
-look found."""
+"""The looks of a study that ends once its rules are decided: runs that are needed, and results of
+looks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Looks:
     """Which blocks of a study are needed. Every block, unless the study has an `until`.
 
-    The boundaries follow from the manifest, and the last look from the journal: a study that was
-    killed goes on with the same ones. A decision is final, even if a failed run is repeated after it.
+    The boundaries follow from the manifest, and the last look from the journal: a resumed study
+    continues with the same ones. A decision is final, even if a failed run is repeated after it.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class Looks:
         study: Study,
         directory: Path,
         journal: Journal,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         events: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """`events`: of the journal of earlier attempts."""
         self._until: Until | None = study.until
-        self._directory, self._journal, self._noticed = directory, journal, noticed
+        self._directory, self._journal, self._notice = directory, journal, notice
         self._done, self._is_decided = 0, False
         for event in events:
             number = event.get("look")
@@ -60,7 +60,7 @@ class Looks:
             return True
         return run.block <= self._until.design.looks[max(0, self._done - (not self.is_open))]
 
-    def needed(self, runs: Iterable[PlannedRun]) -> list[PlannedRun]:
+    def select(self, runs: Iterable[PlannedRun]) -> list[PlannedRun]:
         """Those of the runs that are needed."""
         return [run for run in runs if self.needs(run)]
 
@@ -73,19 +73,19 @@ class Looks:
 
         assert self._until is not None
         look = Look(self._until.design, self._done + 1)
-        found = self._check(self._until, look)
+        check = self._check(self._until, look)
         self._journal.write(
             "look",
             look=look.number,
             blocks=look.blocks,
             level=look.level,
-            outcome=found.outcome,
-            rules={str(rule.rule): rule.outcome for rule in found.rules},
+            outcome=check.outcome,
+            rules={str(rule.rule): rule.outcome for rule in check.rules},
         )
-        self._done, self._is_decided = look.number, found.outcome != "inconclusive"
-        listed = ", ".join(f"{rule.rule}: {rule.outcome}" for rule in found.rules)
+        self._done, self._is_decided = look.number, check.outcome != "inconclusive"
+        listed = ", ".join(f"{rule.rule}: {rule.outcome}" for rule in check.rules)
         following = "" if self.is_open or self._is_decided else "; undecided, and no further look"
-        self._noticed(
+        self._notice(
             f"look {look.number} of {len(look.design.looks)}, {look.blocks} of at most "
             f"{self._until.at_most} blocks: {listed}{following}"
         )

@@ -18,8 +18,8 @@ _DIRECTIONS = ("read", "write", "trim")
 class Sums:
     """I/Os, bytes and latencies of one section in windows of `every_ms` from `origin_ms` on.
 
-    A last window that `last_ms` cuts by more than a tenth is left out, as fio's own last one may
-    be: who reads such logs tells the length of windows by their distance.
+    A last window that `last_ms` cuts by more than a tenth is left out, as fio may leave it out:
+    readers of such logs derive the window's length from the distance of lines.
     Times are milliseconds since the epoch, the finest that fio's logs have. An I/O on a border
     belongs to the window before it.
     """
@@ -53,7 +53,7 @@ def second_logs(sections: Mapping[str, Sums], operations: Sequence[str]) -> dict
     Args:
         sections: prefix of the logs' names to sums. operations: names by the native core's codes.
     """
-    found = {}
+    texts = {}
     for prefix, sums in sections.items():
         ends = sums.ends_ms()
         seconds = np.diff(ends, prepend=sums.origin_ms) / 1000
@@ -68,7 +68,7 @@ def second_logs(sections: Mapping[str, Sums], operations: Sequence[str]) -> dict
                 rows["bw"].append((end, number, round(size[place] / length / 1024)))
                 rows["lat"].append((end, number, round(latency[place] / ios[place])))
         for kind, listed in rows.items():
-            found[f"{prefix}_{kind}.log"] = "".join(
+            texts[f"{prefix}_{kind}.log"] = "".join(
                 f"{end}, {value}, {number}, 0, 0\n" for end, number, value in sorted(listed)
             )
-    return found
+    return texts

@@ -18,15 +18,14 @@ _OFFSETS = 4096
 """Equal buckets of an offset map, many to a row of the picture."""
 
 
-def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
-    """Say, and write down, which share of the I/Os lies where the picture is lit; nothing where
-    none was drawn.
+def read_picture(run_dir: Path, notice: Callable[[str], None]) -> None:
+    """Report and store which share of the I/Os is within the picture; nothing without a picture.
 
-    The file holds share, area, contrast, correlation (None where there is no such number), I/Os and
-    the rows as they were seen.
+    The file has share, area, contrast, correlation (None if undefined), number of I/Os and the rows
+    of the recorded picture.
     """
-    found = read_io_log(run_dir)
-    if not (run_dir / PICTURE_FILE).is_file() or "label" not in found:
+    io_log = read_io_log(run_dir)
+    if not (run_dir / PICTURE_FILE).is_file() or "label" not in io_log:
         return
     from ..recording.read.recording import Recording
     from ..statistics.ask.query import heat
@@ -34,27 +33,33 @@ def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
 
     try:
         canvas = drawn_in(run_dir)
-        recording = Recording(run_dir.parent.parent / found["recording"])
+        recording = Recording(run_dir.parent.parent / io_log["recording"])
         counts = heat(
             recording,
             canvas.map,
-            from_ns=found["from_ns"],
-            until_ns=found["until_ns"] + 1,
+            from_ns=io_log["from_ns"],
+            until_ns=io_log["until_ns"] + 1,
             interval_ns=_STEP_NS,
             source="fio",
             buckets=_OFFSETS if canvas.map == "offset" else None,
         )
-        seen = read_back(counts, canvas)
+        picture = read_back(counts, canvas)
     except IolabError as error:
-        noticed(f"run {run_dir.name}: the picture can't be read back: {error}")
+        notice(f"run {run_dir.name}: the picture can't be read back: {error}")
         return
-    noticed(f"run {run_dir.name}: {canvas.map} picture: {seen.words()}")
+    notice(f"run {run_dir.name}: {canvas.map} picture: {picture.words()}")
     numbers = {
-        "share": seen.share,
-        "area": seen.area,
-        "contrast": seen.contrast,
-        "correlation": seen.correlation,
+        "share": picture.share,
+        "area": picture.area,
+        "contrast": picture.contrast,
+        "correlation": picture.correlation,
     }
-    known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
-    told = {"schema": 1, "map": canvas.map, **known, "ios": seen.total, "seen": seen.rows()}
-    write_atomically(run_dir / PICTURE_READ_FILE, json.dumps(told, indent=1) + "\n")
+    finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+    document = {
+        "schema": 1,
+        "map": canvas.map,
+        **finite,
+        "ios": picture.total,
+        "seen": picture.rows(),
+    }
+    write_atomically(run_dir / PICTURE_READ_FILE, json.dumps(document, indent=1) + "\n")

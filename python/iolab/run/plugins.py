@@ -33,8 +33,7 @@ SCRATCH = "scratch"
 
 
 class Equipment:
-    """Targets and workloads of a study's cells. Cells whose target tables are equal share one
-    target."""
+    """Targets and workloads of a study's cells. Cells with equal target tables share one target."""
 
     def __init__(
         self,
@@ -42,27 +41,27 @@ class Equipment:
         host: Host,
         clock: Clock,
         directory: Path,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         permissions: Permissions = NOTHING_ALLOWED,
         *,
         clients: Clients | None = None,
     ) -> None:
         """`clients`: the hosts of `[load]`; the study's by default."""
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
-        self._noticed, self._permissions, self._clients = (
-            noticed,
+        self._notice, self._permissions, self._clients = (
+            notice,
             permissions,
             clients or Clients(study.cells),
         )
         self._left_out: set[str] = set()
-        wanted = Wanted.of(
+        recorded = Wanted.of(
             study.sources, {name: registry.load("source", name) for name in study.sources}
         )
         marked = {MARK: str(directory.absolute())}
         self.recorder = (
             None
-            if wanted is None
-            else StudyRecorder(wanted, host, clock, directory, marked, noticed)
+            if recorded is None
+            else StudyRecorder(recorded, host, clock, directory, marked, notice)
         )
         self.profiler = (
             None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
@@ -112,7 +111,7 @@ class Equipment:
                 fit.append(source)
             elif name not in self._left_out:
                 self._left_out.add(name)
-                self._noticed(f"{name} is left out: {reason}")
+                self._notice(f"{name} is left out: {reason}")
         return fit
 
     def tools(self) -> Mapping[str, str]:
@@ -121,7 +120,7 @@ class Equipment:
 
         RunError where that fails, or where what is to be recorded can't be.
         """
-        found = self.versions()
+        versions = self.versions()
         if self.recorder is not None:
             self.recorder.check()
         check_cells(self._study.cells, self._clients, self.workload)
@@ -136,7 +135,7 @@ class Equipment:
                             if cell.workload_kind == kind
                         },
                     )
-        return found
+        return versions
 
     def versions(self) -> Mapping[str, str]:
         """Versions of the programs that the workloads need. Where they differ between clients, the
@@ -187,16 +186,16 @@ class Equipment:
     def problems(self) -> list[str]:
         """All by which a run would be refused as things are, in words: tools and jobs, each target,
         the room of all together."""
-        found = refusals(self.tools)
+        problems = refusals(self.tools)
         for target in self.targets:
-            found += target.problems(self.room(target))
-        found += refusals(self.check_images)
-        return list(dict.fromkeys(found))
+            problems += target.problems(self.room(target))
+        problems += refusals(self.check_images)
+        return list(dict.fromkeys(problems))
 
     def check_images(self) -> None:
         """RunError where the loop files of all targets don't fit together into a file system; each
         has its own from the start."""
-        wanted: dict[str, tuple[str, int]] = {}
+        sizes: dict[str, tuple[str, int]] = {}
         try:
             info = self._host.read_text("/proc/self/mountinfo")
         except OSError:
@@ -204,13 +203,13 @@ class Equipment:
         for place, size in filter(None, (target.images() for target in self.targets)):
             mount = mount_of(info, self._host.resolve(place))
             if mount is not None and self._host.is_directory(place):
-                before = wanted.get(mount.point, (place, 0))
-                wanted[mount.point] = (before[0], before[1] + size)
-        for point, (place, size) in wanted.items():
+                before = sizes.get(mount.point, (place, 0))
+                sizes[mount.point] = (before[0], before[1] + size)
+        for point, (place, size) in sizes.items():
             free = self._host.free_bytes(place)
             if free < size:
                 raise RunError(
-                    f"loop files of {format_quantity(size, 'B', 3)} are asked for by {len(self.targets)} targets, "
+                    f"loop files of {len(self.targets)} targets need {format_quantity(size, 'B', 3)}, "
                     f"{format_quantity(free, 'B', 3)} is free",
                     where=point,
                     hint="lower target.loop.size, sweep fewer levels of the target, or name a roomier target.loop.directory",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a process is known as one that a study started, also where a kill came before the journal
-could name it.
+"""Identifies the processes that a study started, even if it was killed before the journal named
+them.
 
-Whatever a study starts bears the results directory and a number in its environment: a word that
-each attempt at the study draws anew, and the place of the start among those on record. So it is
-known after a kill what a start bears whose line is missing.
+Each process has the results directory and a mark in its environment. The mark is a random word of
+the attempt and the number of the start. So the mark of a start without a line in the journal is
+known too.
 """
 
 from __future__ import annotations
@@ -38,18 +38,16 @@ class Starts:
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What the journal holds of the attempt before anything is started, for `end_left_running`
-        to go by."""
+        """What the journal records before the first start; `end_left_running` reads it."""
         return {"boot": boot_id(self._host), "results": self._results, "attempt": self._attempt}
 
     @property
     def environment(self) -> dict[str, str]:
-        """What stands in the environment of what is started next."""
+        """Variables for the environment of the next start."""
         return {MARK: self._results, START: f"{self._attempt}.{self._number}"}
 
     def note(self, event: str, process: Process, **data: Any) -> None:
-        """Put a start on record, on disk before this returns. OSError leaves its number to the next
-        start."""
+        """Write a start to the journal, synced. OSError leaves its number to the next start."""
         self._journal.write(
             event,
             **data,
@@ -66,43 +64,49 @@ def end_left_running(
     directory: Path,
     journal: Journal,
     host: Host,
-    noticed: Callable[[str], None],
+    notice: Callable[[str], None],
 ) -> None:
-    """End what the latest attempt left running: what it has on record as begun and not as ended,
-    and what it began last of all.
+    """End the processes of the latest attempt that are still running: those without an end in the
+    journal, and the last start.
 
-    HungError where something of it can't be ended: what it works on would make whoever touches it
-    wait too. Nothing is ended where the host was booted since, nor where these results are a copy
-    and the study still runs in the original.
+    Does nothing if the host was booted since, or if these results are a copy and the study still
+    runs in the original.
 
     Args:
         events: of the journal, in order.
-        directory: where the results are now; the environment of what is left has where they were.
+        directory: of the results now; the processes' environment has the directory at their start.
+
+    Raises:
+        HungError: a process can't be ended. Access to its files would wait too.
     """
     attempt: Mapping[str, Any] = {}
-    left: dict[int, tuple[str, int, object]] = {}
+    running: dict[int, tuple[str, int, object]] = {}
     on_clients: dict[object, str] = {}
     hung: set[str] = set()
     last = 0
     for event in events:
         kind, pid, started = event["event"], event.get("pid"), event.get("pid_started_ticks")
         if kind in ("opened", "resumed"):
-            attempt, left, on_clients, hung, last = event, {}, {}, set(), 0
+            attempt, running, on_clients, hung, last = event, {}, {}, set(), 0
         elif kind == "started" and isinstance(event.get("clients"), list):
             on_clients[event.get("start")] = str(event.get("run"))
             last = event["start"] if isinstance(event.get("start"), int) else last
         elif kind in ("started", "hook") and isinstance(pid, int) and isinstance(started, int):
-            left[pid] = (str(event.get("run") or event.get("title")), started, event.get("start"))
+            running[pid] = (
+                str(event.get("run") or event.get("title")),
+                started,
+                event.get("start"),
+            )
             last = event["start"] if isinstance(event.get("start"), int) else last
         elif kind == "hook-ended" and isinstance(pid, int):
-            left.pop(pid, None)
+            running.pop(pid, None)
         elif kind in _ENDS and event.get("hung"):
             hung.add(str(event.get("run")))
         elif kind in _ENDS:
-            left = {pid: one for pid, one in left.items() if one[0] != event.get("run")}
+            running = {pid: start for pid, start in running.items() if start[0] != event.get("run")}
             on_clients = {n: run for n, run in on_clients.items() if run != event.get("run")}
     results = str(attempt.get("results", directory.absolute()))
-    # ids and start times hold within a boot alone
+    # process ids and start times are valid within one boot
     if (
         attempt.get("boot") is None
         or attempt["boot"] != boot_id(host)
@@ -110,16 +114,16 @@ def end_left_running(
     ):
         return
 
-    def ended(of: str, pids: Sequence[int]) -> None:
+    def report(of: str, pids: Sequence[int]) -> None:
         if pids:
             journal.write("ended-leftover", of=of, pids=list(pids))
-            noticed(
+            notice(
                 f"ended {len(pids)} process{'es' if len(pids) > 1 else ''} that the killed study had left (of {of})"
             )
 
     mark = f"{MARK}={results}"
-    for pid, (of, started, number) in left.items():
-        ended(of, host.end_leftover(pid, started, mark))
+    for pid, (of, started, number) in running.items():
+        report(of, host.end_leftover(pid, started, mark))
         still = host.end_leftover(pid, started, mark, grace=0.0)
         if of in hung and "attempt" in attempt:  # jobs whose parent has ended
             still += host.end_marked((mark, f"{START}={attempt['attempt']}.{number}"), grace=1.0)
@@ -130,22 +134,22 @@ def end_left_running(
             raise HungError(
                 f"process {still[0]} of an earlier attempt (of {of}) waits in the kernel and can't be ended",
                 where=str(directory),
-                hint="go on once it is gone: see whether its file system is frozen (fsfreeze --unfreeze) or its device is suspended "
-                "(dmsetup resume)",
+                hint="continue after it has ended: check whether its file system is frozen (fsfreeze --unfreeze) or its device is "
+                "suspended (dmsetup resume)",
             )
     for number, of in on_clients.items():  # far clients end theirs when the connection is lost
         if "attempt" in attempt:
-            ended(of, host.end_marked((mark, f"{START}={attempt['attempt']}.{number}")))
+            report(of, host.end_marked((mark, f"{START}={attempt['attempt']}.{number}")))
     if "attempt" in attempt:
-        ended(
+        report(
             "a start that was not on record yet",
             host.end_marked((mark, f"{START}={attempt['attempt']}.{last + 1}")),
         )
 
 
 def _runs_elsewhere(results: Path, directory: Path) -> bool:
-    """Whether another study than the one here holds the results that were begun there: what it
-    started is not left over."""
+    """Whether another study has the lock of the results' original directory: its processes are in
+    use."""
     with contextlib.suppress(OSError):
         if results.exists() and not results.samefile(directory):
             try:

@@ -116,12 +116,12 @@ class Profiler:
         )
         text = run_dir / OUTPUTS / f"{running.number:02d}.out"
         try:
-            end = self._ended(running, commands, interrupts)
+            end = self._wait(running, commands, interrupts)
             if end.failure:
                 raise RunError(f"no profile: perf script: {end.failure}")
             with text.open(encoding="utf-8", errors="replace", newline="\n") as lines:
                 table = fold(lines, text.name)
-            (run_dir / STACKS_FILE).write_text(table.folded(), "utf-8")
+            (run_dir / STACKS_FILE).write_text(table.to_text(), "utf-8")
         except FormatError as error:
             raise RunError(f"no profile: what perf sampled {error.message}") from None
         finally:
@@ -160,7 +160,7 @@ class Profiler:
             *command,
         ]
 
-    def _ended(
+    def _wait(
         self, running: Running, commands: CommandRunner, interrupts: Interrupts
     ) -> CommandEnd:
         """Let it come to its end; a user who stops the study, and too long a time, end it."""
@@ -168,9 +168,9 @@ class Profiler:
         while running.process.wait(LONGEST_WAIT) is None:
             late = self._clock.monotonic() - begin > _LONGEST
             if late or interrupts.stop_now:
-                end = commands.ended(running, stopped=True)
+                end = commands.finish(running, stopped=True)
                 return replace(end, failure=f"took longer than {_LONGEST:g} s") if late else end
-        return commands.ended(running)
+        return commands.finish(running)
 
     def _lost(self, run_dir: Path) -> int:
         """Chunks of samples that perf record says it lost."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study tells whoever watches it; the command line draws it."""
+"""Progress of a study, as events for a listener; the command line shows them."""
 
 from __future__ import annotations
 
@@ -20,47 +20,44 @@ class Outcome:
 
     Attributes:
         directory: the results. finished: runs that ended well, those of earlier attempts too;
-        failed: in this attempt; left: runs
-            that are not done.
-        interrupted: whether it was asked to stop.
+        failed: in this attempt; remaining: runs that are not done.
+        interrupted: whether a user stopped it.
         seconds: wall time.
     """
 
     directory: Path
     finished: int
     failed: int
-    left: int
+    remaining: int
     interrupted: bool
     seconds: float
 
 
 class ProgressListener(Protocol):
-    """Hears what happens, in this order: planned, then per run started, waiting..., ended, then
-    outcome; noticed any time.
+    """Is called in this order: `begin_study`; for each run `begin_run`, `update_run` several times
+    a second, `end_run`; then `outcome`; `notice` at any time.
 
-    A resumed study's plan is the whole one; `planned` is followed by the runs that are missing
-    alone.
+    A resumed study's plan has all runs; only the missing ones follow `begin_study`.
     """
 
-    def planned(self, study: Study, plan: Plan, directory: Path) -> None:
+    def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         """Everything is checked, the first run is about to start; `plan.seconds` is the estimate."""
         ...
 
-    def started(self, run: PlannedRun, name: str) -> None:
+    def begin_run(self, run: PlannedRun, name: str) -> None:
         """A run starts; `name` is its identity, `0042-1a2b3c4d`."""
         ...
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
-        """A run goes on: seconds since its start, and how long it is expected to take. Several
-        times a second.
+        """Seconds since the run's start, and its expected duration.
 
-        `latest`: the sources' newest readings, such as `device.iops`; empty before there are any.
+        `latest`: the sources' newest readings, such as `device.iops`; empty before the first.
         """
         ...
 
-    def ended(
+    def end_run(
         self,
         run: PlannedRun,
         status: Status,
@@ -68,15 +65,15 @@ class ProgressListener(Protocol):
         left_seconds: float,
         values: Mapping[str, float],
     ) -> None:
-        """A run ended; `reason` says why where it didn't finish. `left_seconds`: estimate for the
-        rest of the study.
+        """A run ended; `reason`: why it did not finish. `left_seconds`: estimate for the rest of
+        the study.
 
-        `values`: its main metrics in base units, as they are derived from its evidence; empty where
-        it didn't finish.
+        `values`: its main metrics in base units, derived from its evidence; empty if it did not
+        finish.
         """
         ...
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """Something worth knowing that stops nothing."""
         ...
 
@@ -88,18 +85,18 @@ class ProgressListener(Protocol):
 class Silence:
     """A listener that hears and says nothing."""
 
-    def planned(self, study: Study, plan: Plan, directory: Path) -> None:
+    def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         """Nothing."""
 
-    def started(self, run: PlannedRun, name: str) -> None:
+    def begin_run(self, run: PlannedRun, name: str) -> None:
         """Nothing."""
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
         """Nothing."""
 
-    def ended(
+    def end_run(
         self,
         run: PlannedRun,
         status: Status,
@@ -109,7 +106,7 @@ class Silence:
     ) -> None:
         """Nothing."""
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """Nothing."""
 
     def outcome(self, outcome: Outcome) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording of a study: one recorder beside all runs, each run a mark on it, cut at its
-boundaries."""
+"""The recording of a study: one recorder for all runs. Each run is a mark on it, and segments end
+at the boundaries of runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ..targets.base import Target
 RECORDINGS = "recordings"
 """Below the results: a recording for each host."""
 _BEGIN = 30.0
-"""Seconds that a recorder has to begin; one that a killed study left may be sealing its last."""
+"""Seconds that a recorder has to begin: the recorder of a killed study may still be sealing."""
 _BEGIN_FAR = 120.0
 """The same, where the probe must first be brought to another host."""
 _SETTLE = 30.0
@@ -79,9 +79,9 @@ class StudyRecorder:
         clock: Clock,
         results: Path,
         environment: Mapping[str, str],
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
     ) -> None:
-        self._wanted, self._host, self._clock, self._noticed = wanted, host, clock, noticed
+        self._wanted, self._host, self._clock, self._notice = wanted, host, clock, notice
         self._environment = environment
         self._far = elsewhere(host)
         self.keeper: Host = host if self._far is None else LocalHost()
@@ -136,8 +136,7 @@ class StudyRecorder:
         words = self.directory.parent / f"{self.directory.name}.log"
         limit = self._clock.monotonic() + (_BEGIN if self._far is None else _BEGIN_FAR)
         while True:
-            # SUDO_UID: where the study runs as root so must its recorder, whose files lie among the
-            # study's own
+            # SUDO_UID: a study as root has a recorder as root, since their files are together
             self._process = self.keeper.start(
                 command,
                 cwd=self.directory.parent,
@@ -153,17 +152,17 @@ class StudyRecorder:
             self._clock.sleep(0.5)
         for line in _lines(words):
             if line.startswith("note: "):
-                self._noticed(line.removeprefix("note: "))
+                self._notice(line.removeprefix("note: "))
 
     def begin(self) -> None:
         """A run's load is about to start: what came before is sealed. A recorder that died since is
         begun again."""
         if self._process is not None and (code := self._process.wait(0)) is not None:
-            self._noticed(f"the recorder died with exit code {code}; it is begun again")
+            self._notice(f"the recorder died with exit code {code}; it is begun again")
             try:
                 self.start(self._targets)
             except RunError as error:
-                self._noticed(str(error))
+                self._notice(str(error))
         self._before = self._cut()
         self._begun_ns = self._clock.realtime_ns()
 
@@ -173,20 +172,19 @@ class StudyRecorder:
         """A run's load ended: its mark, and what `run.json` says of it: where it is, its span,
         events and losses by source, and in words what interrupted it, if anything did.
 
-        The span is by the recording's time. Where that was ahead of the clock by which `window` is
-        told, `ahead_ns` says by how much. Trouble is no harm to what was measured: it is said, and
-        the gate sees it.
+        The span is by the recording's time; `ahead_ns`: how far that is ahead of the clock of
+        `window`. A problem does not affect the measurement: it is reported, and the gate sees it.
         """
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             "path": self._link,
             "mark": run,
             "from_ns": self._begun_ns,
             "until_ns": self._clock.realtime_ns(),
         }
-        asked = self._clock.monotonic()
+        sent = self._clock.monotonic()
         try:
             now = say(self.directory, {"word": "status"})
-            late_ns = round((self._clock.monotonic() - asked) * 1e9)
+            late_ns = round((self._clock.monotonic() - sent) * 1e9)
             before = (
                 self._before
                 if "now_ns" in self._before
@@ -197,12 +195,12 @@ class StudyRecorder:
             ahead_ns = _ahead(
                 window, (from_ns, until_ns), (int(before["ahead_ns"]), int(now["ahead_ns"]))
             )
-            found |= {
+            report |= {
                 "from_ns": from_ns,
                 "until_ns": until_ns,
                 **({"ahead_ns": ahead_ns} if ahead_ns else {}),
             }
-            own = {"window": [each + ahead_ns for each in window]} if window else {}
+            own = {"window": [time_ns + ahead_ns for time_ns in window]} if window else {}
             say(
                 self.directory,
                 {
@@ -217,17 +215,17 @@ class StudyRecorder:
                 },
             )
         except RunError as error:
-            return {**found, "problem": str(error)}
+            return {**report, "problem": str(error)}
         after = self._cut()
         problem = after.get("problem") or self._before.get("problem")
         if problem:
-            return {**found, "problem": problem}
+            return {**report, "problem": problem}
         counted = [name for name in self._wanted.sources if name != COUNTERS]
         away = int(after.get("deaths", 0)) - int(self._before.get("deaths", 0))
         if away > 0:
-            found["interrupted"] = [str(words) for words in after.get("troubles", [])][-away:]
+            report["interrupted"] = [str(words) for words in after.get("troubles", [])][-away:]
         return {
-            **found,
+            **report,
             **{
                 key: {
                     name: _of(after, key, name) - _of(self._before, key, name) for name in counted
@@ -268,7 +266,7 @@ class StudyRecorder:
         words = self.directory.parent / f"{self.directory.name}.log"
         code = process.wait(0)
         if code:
-            self._noticed(
+            self._notice(
                 f"the recorder ended with exit code {code}: {' '.join(_lines(words)[-1:])}"
             )
 
@@ -277,7 +275,7 @@ class StudyRecorder:
         try:
             return say(self.directory, {"word": "cut"}, timeout=_SETTLE)
         except RunError as error:
-            self._noticed(str(error))
+            self._notice(str(error))
             return {"problem": str(error)}
 
     def _of_host(self) -> list[str]:
@@ -319,12 +317,12 @@ class StudyRecorder:
 
 
 def _ahead(window: tuple[int, int] | None, span: tuple[int, int], ahead: Sequence[int]) -> int:
-    """By how much the recording is ahead of the clock that told the window: as at the begin of the
-    run, or as at its end where that alone has the window within the span."""
+    """How far the recording is ahead of the clock of the window: at the begin of the run, or at its
+    end if only that puts the window into the span."""
     fitting = [
-        each
-        for each in ahead
-        if window is not None and span[0] <= window[0] + each and window[1] + each <= span[1]
+        offset
+        for offset in ahead
+        if window is not None and span[0] <= window[0] + offset and window[1] + offset <= span[1]
     ]
     return [*fitting, *ahead][0]
 

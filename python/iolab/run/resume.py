@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going on with a study that ended early: what is there, what is left over, and what must be done
-again.
+"""Continues a study that ended early: finds finished runs and leftovers, and what to repeat.
 
-The evidence decides, not the journal: a run counts as done when its directory has a `run.json` that
-says `finished`. Everything else of a run (killed in flight, stopped, failed) is set aside under
-`aside/` and done again under the same number; nothing is deleted but what iolab had made for
-measuring.
+The evidence decides, not the journal: a run is done if the status in its `run.json` is `finished`.
+Other runs (killed, stopped, failed) are moved to `aside/` and repeated under the same number. Only
+files that iolab made for measuring are deleted.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ class Past:
         events: of the journal, in order.
         done: number of each finished run to its name.
         planned: number of each run to the name that it was planned under last.
-        host: name of the host that the latest of it was done on, or that it was begun on; None
-        where nothing tells.
+        host: name of the host of the latest run, or of the study's start; None if unknown.
     """
 
     events: Sequence[Mapping[str, Any]]
@@ -59,12 +56,11 @@ class Past:
 
     @property
     def surroundings(self) -> Mapping[str, Any]:
-        """Tools and fingerprint that the latest runs were planned on; empty where the journal
-        doesn't tell."""
+        """Tools and fingerprint of the latest planned runs; empty if the journal has none."""
         for event in reversed(self.events):
             if "surroundings" in event:
-                found = event["surroundings"]
-                return found if isinstance(found, dict) else {}
+                surroundings = event["surroundings"]
+                return surroundings if isinstance(surroundings, dict) else {}
         return {}
 
 
@@ -114,8 +110,8 @@ def recorded_study(
 
 
 def read_past(directory: Path) -> Past:
-    """What is there, by the evidence; a journal that was lost costs the order of events, not the
-    runs."""
+    """Read the finished runs from the evidence. Without a journal only the order of events is
+    lost."""
     events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
     done, host = {}, None
     for run_dir in (*run_directories(directory), *profile_directories(directory)):
@@ -137,16 +133,15 @@ def read_past(directory: Path) -> Past:
 
 
 def _begun_on(directory: Path) -> str | None:
-    """What the manifest tells, which is there before anything is made on a host."""
+    """The host in the manifest, which is written before anything is made on a host."""
     return read_manifest(directory).host if begun(directory) else None
 
 
 def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
-    """UsageError where the study was done on another host until now. `force` goes on, unless
-    something of it is left over there.
+    """UsageError if the study was run on another host until now. `force` permits it, unless
+    leftovers are on record there.
 
-    To be called before `clear`: what is on record as made there can't be found from elsewhere, and
-    its record would go.
+    To be called before `clear`, which would delete the record of leftovers on the other host.
     """
     if past.host is None or past.host == host.name:
         return
@@ -155,14 +150,14 @@ def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
         raise UsageError(
             f"{what}, and what it left over there can be removed from there alone",
             where=directory,
-            hint="go on there: name that host with --host",
+            hint="continue there: name that host with --host",
         )
     if not force:
         raise UsageError(
             what,
             where=directory,
-            hint="go on there: name that host with --host; run here into another directory with -o; or "
-            "go on here with --force: later runs are marked as of another environment",
+            hint="continue there: name that host with --host; run here into another directory with -o; or "
+            "continue here with --force: later runs are marked as of another environment",
         )
 
 
@@ -171,7 +166,7 @@ def clear(
     past: Past,
     journal: Journal,
     host: Host,
-    noticed: Callable[[str], None],
+    notice: Callable[[str], None],
     given_up: Collection[int] = (),
 ) -> None:
     """End what a killed study left running, remove what its targets left, and set unfinished runs
@@ -180,9 +175,9 @@ def clear(
     Only what targets have on record is removed; see `starts` for which processes are ended. Runs
     `given_up` are not repeated, and remain where they are.
     """
-    end_left_running(past.events, directory, journal, host, noticed)
-    for left in clean_leftovers(host, directory):
-        noticed(f"left over from the killed study: {left}")
+    end_left_running(past.events, directory, journal, host, notice)
+    for leftover in clean_leftovers(host, directory):
+        notice(f"left over from the killed study: {leftover}")
     last = {str(event["run"]): event["event"] for event in past.events if "run" in event}
     for run_dir in (*run_directories(directory), *profile_directories(directory)):
         status = _status(run_dir)
@@ -196,9 +191,7 @@ def clear(
         why = status or "killed in flight"
         journal.write("aside", run=run_dir.name, to=f"{ASIDE}/{place.name}", why=why)
         run_dir.rename(place)
-        noticed(
-            f"run {run_dir.name} ({why}) is done again; what it left is in {ASIDE}/{place.name}"
-        )
+        notice(f"run {run_dir.name} ({why}) is done again; what it left is in {ASIDE}/{place.name}")
 
 
 def check_surroundings(
@@ -209,50 +202,51 @@ def check_surroundings(
     study: Study,
     force: bool,
 ) -> list[str]:
-    """What changed since the runs that are there were planned, in words; none where all is as it
-    was at any of them.
+    """Changes of the environment since the existing runs, as texts; empty if it equals that of any
+    of them.
 
     Args:
-        names: of the missing runs, as they come out now.
+        names: of the missing runs, by number, in the present environment.
+        force: permit changes; later runs have another hash, and the environment gate judges them.
 
-    Raises UsageError naming it, unless `force`: runs from then on carry another hash, and the
-    environment gate judges them.
+    Raises:
+        UsageError: the environment changed.
     """
-    known = [event["surroundings"] for event in past.events if "surroundings" in event]
+    earlier = [event["surroundings"] for event in past.events if "surroundings" in event]
     if (
         all(past.planned.get(number, name) == name for number, name in names.items())
-        or surroundings in known
+        or surroundings in earlier
     ):
         return []
-    changed = drifted(past.surroundings, surroundings)
-    if not changed and json.loads(json.dumps(study.resolved(), default=str)) != manifest.study:
+    changed = find_changes(past.surroundings, surroundings)
+    if not changed and json.loads(json.dumps(study.as_data(), default=str)) != manifest.study:
         changed = [f"the study comes out with other parameters than under iolab {manifest.iolab}"]
     changed = changed or ["the runs were planned under other parameters"]
     if not force:
         raise UsageError(
             f"the environment is another one than the results': {'; '.join(changed)}",
-            hint="put it back, run into another directory with -o, or go on with --force: later runs are marked as of another "
+            hint="put it back, run into another directory with -o, or continue with --force: later runs are marked as of another "
             "environment",
         )
     return changed
 
 
-def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`kernel: 6.1 became 6.2` for each of tools and fingerprint that differs; a new or missing
-    fact counts."""
-    found: list[str] = []
+def find_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """`kernel: 6.1 became 6.2` for each difference of tools and fingerprint, including new and
+    missing facts."""
+    changes: list[str] = []
     for part in ("tools", "fingerprint"):
         old, new = before.get(part, {}), now.get(part, {})
-        found += [
+        changes += [
             f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}"
             for name in dict.fromkeys([*old, *new])
             if old.get(name) != new.get(name)
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(changes))
 
 
 def _plan(run_dir: Path) -> RunPlan | None:
-    """What `run.json` says, None where there is none or it is damaged."""
+    """`run.json`; None if it is missing or damaged."""
     try:
         return read_plan(run_dir)
     except FormatError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which revision a git work tree has, told without obeying its configuration.
+"""The revision of a git work tree, determined without obeying its configuration.
 
 A repository's own configuration and hooks can name programs that git runs, even to say whether a
 file was changed (`core.fsmonitor`, filters of contents, `core.hooksPath`, the transport of a
@@ -45,8 +45,8 @@ _PATIENCE = 120.0
 
 
 def revision(host: Host, name: str, path: str) -> str:
-    """Commit of a git work tree, with `-dirty` where tracked files were changed; RunError where it
-    can't be told.
+    """Commit of a git work tree, with `-dirty` if tracked files were changed; RunError if it can't
+    be determined.
 
     Files that only a filter of the repository would make equal count as changed once they were
     touched.

@@ -37,7 +37,7 @@ from .plugins import Equipment
 from .process_registry import Starts
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
-from .resume import NOTHING, Past, check_host, check_surroundings, clear, drifted, read_past
+from .resume import NOTHING, Past, check_host, check_surroundings, clear, find_changes, read_past
 from .sessions import Sessions
 
 
@@ -73,7 +73,7 @@ class _Ground:
 
 
 class StudyRunner:
-    """Does one study in one results directory, whose lock the caller holds."""
+    """Does one study in one results directory. The caller has the lock of the directory."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class StudyRunner:
         self._journal = Journal(directory, clock)
         self._starts = Starts(directory, host, self._journal)
         self._commands = CommandRunner(
-            host, clock, self._journal, self._starts, study.directory, listener.noticed
+            host, clock, self._journal, self._starts, study.directory, listener.notice
         )
         self._clients = Clients(study.cells, open_host)
         self._equipment = Equipment(
@@ -99,18 +99,18 @@ class StudyRunner:
             host,
             clock,
             directory,
-            listener.noticed,
+            listener.notice,
             self._options.permissions,
             clients=self._clients,
         )
         self._hung = False
-        self._looks = Looks(study, directory, self._journal, listener.noticed)
+        self._looks = Looks(study, directory, self._journal, listener.notice)
         self._sessions = Sessions(
             study,
             host,
             self._journal,
             self._commands,
-            listener.noticed,
+            listener.notice,
             variants=self._options.variants,
             force=self._options.permissions.force,
         )
@@ -136,11 +136,11 @@ class StudyRunner:
             past,
             self._journal,
             self._host,
-            self._listener.noticed,
+            self._listener.notice,
             self._given_up,
         )
         if self._given_up:
-            self._listener.noticed(
+            self._listener.notice(
                 f"{len(self._given_up)} runs of sessions that are over are missing, and not repeated"
             )
         missing = [
@@ -150,11 +150,11 @@ class StudyRunner:
         ]
         if past.begun:
             self._looks = Looks(
-                self._study, self._directory, self._journal, self._listener.noticed, past.events
+                self._study, self._directory, self._journal, self._listener.notice, past.events
             )
-            while self._looks.is_open and not self._looks.needed(missing):
+            while self._looks.is_open and not self._looks.select(missing):
                 self._looks.take()
-            if not self._looks.needed(missing):
+            if not self._looks.select(missing):
                 return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             stack.callback(self._clients.close)
@@ -178,11 +178,11 @@ class StudyRunner:
                 self._note_ground("opened", missing, ground, {}, runs=len(plan.runs))
                 head.pop_all()
             for note in self._equipment.notes():
-                self._listener.noticed(note)
+                self._listener.notice(note)
             if self._equipment.recorder is not None:
                 stack.callback(self._equipment.recorder.stop)
                 self._equipment.recorder.start(self._equipment.targets)
-            self._listener.planned(self._study, plan, self._directory)
+            self._listener.begin_study(self._study, plan, self._directory)
             outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
         self._sessions.restart(self._directory, interrupts)
@@ -203,7 +203,7 @@ class StudyRunner:
             try:
                 target.release(target is following)
             except (RunError, OSError) as error:
-                self._listener.noticed(str(error))
+                self._listener.notice(str(error))
 
     def _plan(self) -> Plan:
         """All runs. Where the host gives no profile those made for one are left out, and why is
@@ -211,7 +211,7 @@ class StudyRunner:
         profiler = self._equipment.profiler
         problem = None if profiler is None else profiler.problem()
         if problem is not None:
-            self._listener.noticed(f"profiles are left out: {problem}; --resume makes them later")
+            self._listener.notice(f"profiles are left out: {problem}; --resume makes them later")
         return plan_runs(self._study, self._equipment.seconds, profiles=problem is None)
 
     def _ground(self, missing: Sequence[PlannedRun], tools: Mapping[str, str]) -> _Ground:
@@ -243,7 +243,7 @@ class StudyRunner:
                 baseline=self._study.baseline,
                 variants=list(self._study.variants),
                 factors=list(self._study.factors),
-                study=self._study.resolved(),
+                study=self._study.as_data(),
                 source=None,
                 layout=None,
                 host=self._host.name,
@@ -277,13 +277,13 @@ class StudyRunner:
                 self._options.permissions.force,
             )
         )
-        left = len(self._looks.needed(missing))
-        self._note_ground("resumed", missing, ground, past.planned, left=left)
+        remaining = len(self._looks.select(missing))
+        self._note_ground("resumed", missing, ground, past.planned, left=remaining)
         for change in changed:
-            self._listener.noticed(f"another environment than the runs before: {change}")
-        self._listener.noticed(
+            self._listener.notice(f"another environment than the runs before: {change}")
+        self._listener.notice(
             f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
-            f"{left} are done now"
+            f"{remaining} are done now"
         )
 
     def _note_ground(
@@ -311,7 +311,7 @@ class StudyRunner:
                 *self._planned_events(
                     [
                         run
-                        for run in self._looks.needed(missing)
+                        for run in self._looks.select(missing)
                         if planned.get(run.number) != ground.names[run.number]
                     ],
                     ground,
@@ -337,10 +337,10 @@ class StudyRunner:
         ]
 
     def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
-        count = len(self._looks.needed(plan.runs)) - len(self._given_up)
+        count = len(self._looks.select(plan.runs)) - len(self._given_up)
         if not past.events or past.events[-1]["event"] != "closed":
             self._journal.write("closed", finished=count, failed=0, left=0)
-        self._listener.noticed(f"all {count} runs are there; nothing is left to do")
+        self._listener.notice(f"all {count} runs are there; nothing is left to do")
         outcome = Outcome(self._directory, count, 0, 0, False, 0.0)
         self._listener.outcome(outcome)
         return outcome
@@ -360,7 +360,7 @@ class StudyRunner:
             self._commands,
             self._directory,
             interrupts,
-            self._listener.noticed,
+            self._listener.notice,
             self._release,
         )
         with ExitStack() as stack:
@@ -381,8 +381,8 @@ class StudyRunner:
                 hooks,
                 self._commands,
                 starts=self._starts,
-                waiting=self._listener.waiting,
-                noticed=self._listener.noticed,
+                waiting=self._listener.update_run,
+                notice=self._listener.notice,
                 kernel_log=kernel_log,
                 recorder=self._equipment.recorder,
             )
@@ -391,15 +391,15 @@ class StudyRunner:
             end.status == "finished" for end in ends
         )
         failed = sum(end.status == "failed" for end in ends)
-        left = len(self._looks.needed(plan.runs)) - len(self._given_up) - finished - failed
+        remaining = len(self._looks.select(plan.runs)) - len(self._given_up) - finished - failed
         self._journal.write(
-            "stopped" if left else "closed", finished=finished, failed=failed, left=left
+            "stopped" if remaining else "closed", finished=finished, failed=failed, left=remaining
         )
         return Outcome(
             self._directory,
             finished,
             failed,
-            left,
+            remaining,
             interrupts.stop_after_run,
             self._clock.monotonic() - begin,
         )
@@ -429,7 +429,7 @@ class StudyRunner:
                 hooks.leave_session()
                 pause = self._sessions.begin(run, self._directory, interrupts)
                 if pause:
-                    self._listener.noticed(pause)
+                    self._listener.notice(pause)
                     break
                 ground = self._look_again(missing[place:], ground)
                 self._sessions.confirm(run, ground.surroundings)
@@ -447,24 +447,22 @@ class StudyRunner:
                 if end.status == "finished" and not run.profile
                 else {}
             )
-            self._listener.ended(
+            self._listener.end_run(
                 run,
                 end.status,
                 end.reason,
-                rest.left(len(ends), self._clock.monotonic() - begin),
+                rest.estimate_rest(len(ends), self._clock.monotonic() - begin),
                 values,
             )
             if end.hung:
                 self._hung = True
-                self._listener.noticed(
-                    "stopped: what a run's load works on does not answer. Its files are left as they are; --resume "
-                    "removes them and goes on, once it answers again"
+                self._listener.notice(
+                    "stopped: the target of the load does not answer. Its files are left as they are; --resume "
+                    "removes them and continues, once it answers again"
                 )
                 break
             if end.status == "failed" and self._options.fail_fast:
-                self._listener.noticed(
-                    "stopped at the first failed run; --resume continues with it"
-                )
+                self._listener.notice("stopped at the first failed run; --resume continues with it")
                 break
         else:
             if self._looks.is_open:
@@ -473,17 +471,17 @@ class StudyRunner:
 
     def _take_look(self, missing: Sequence[PlannedRun], ground: _Ground) -> None:
         """Look at the results; the journal plans the runs that the next look needs."""
-        planned = {run.number for run in self._looks.needed(missing)}
+        planned = {run.number for run in self._looks.select(missing)}
         self._looks.take()
         self._journal.write_all(
             self._planned_events(
-                [run for run in self._looks.needed(missing) if run.number not in planned], ground
+                [run for run in self._looks.select(missing) if run.number not in planned], ground
             )
         )
 
     def _one(self, run: PlannedRun, ground: _Ground, executor: Executor, failure: str) -> RunEnd:
         name = ground.names[run.number]
-        self._listener.started(run, name)
+        self._listener.begin_run(run, name)
         place = self._directory / (PROFILES if run.profile else RUNS) / name
         setting = RunSetting(
             run,
@@ -515,12 +513,12 @@ class StudyRunner:
         try:
             now = self._ground(missing, self._equipment.versions())
         except (RunError, OSError) as error:
-            self._listener.noticed(f"the environment can't be looked at: {error}")
+            self._listener.notice(f"the environment can't be looked at: {error}")
             return ground
-        changed = drifted(ground.surroundings, now.surroundings)
+        changed = find_changes(ground.surroundings, now.surroundings)
         if not changed:
             return ground
         self._note_ground("drift", missing, now, ground.names, changed=changed)
         for change in changed:
-            self._listener.noticed(f"the environment changed: {change}")
+            self._listener.notice(f"the environment changed: {change}")
         return now

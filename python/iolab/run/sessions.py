@@ -24,7 +24,7 @@ from .commands import CommandRunner
 from .hooks import variables
 from .interrupts import Interrupts
 from .journal import Journal
-from .resume import drifted
+from .resume import find_changes
 
 BEGIN, BEGUN = "begin", "begun"
 """States of the journal's event `session`: its commands are about to run; it may be measured."""
@@ -67,7 +67,7 @@ class Sessions:
         host: Host,
         journal: Journal,
         commands: CommandRunner,
-        noticed: Callable[[str], None],
+        notice: Callable[[str], None],
         *,
         variants: Sequence[str] = (),
         force: bool = False,
@@ -75,7 +75,7 @@ class Sessions:
         """`variants`: measure sessions of these now; of all, if empty. force: whether the
         environment may change, and a session may begin more than `MOST_BEGUN` times."""
         self._study, self._host, self._journal = study, host, journal
-        self._commands, self._noticed = commands, noticed
+        self._commands, self._notice = commands, notice
         self._variants, self._force = variants, force
         self._events: list[SessionEvent] = []
         self._count = 0
@@ -151,7 +151,7 @@ class Sessions:
                 and last.boot != boot
                 and self._study.session_reboot
             ):
-                self._noticed(f"session {run.session} ({run.cell.variant}): the host was restarted")
+                self._notice(f"session {run.session} ({run.cell.variant}): the host was restarted")
                 return ""
         self._check_attempts(run)
         if self._variants and run.cell.variant not in self._variants:
@@ -178,7 +178,7 @@ class Sessions:
         if not run.session:
             return
         expected = self._last_surroundings(run.cell.variant)
-        changed = [] if expected is None else drifted(expected, surroundings)
+        changed = [] if expected is None else find_changes(expected, surroundings)
         if changed and not self._force:
             raise UsageError(
                 f"session {run.session}: the environment differs from that of earlier sessions of "
@@ -186,7 +186,7 @@ class Sessions:
                 hint="put it back, or continue with --force: later runs are marked as of another environment",
             )
         for change in changed:
-            self._noticed(f"another environment than the sessions before: {change}")
+            self._notice(f"another environment than the sessions before: {change}")
         self._count += 1
         last = (self._events[-1].number, self._events[-1].state) if self._events else None
         boot = boot_id(self._host)

@@ -89,7 +89,7 @@ def run_study(
                 study, directory, heard, clock or SystemClock(), where, options, open_host
             )
             with interrupts or Interrupts(
-                lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")
+                lambda: heard.notice("stopping after this run; press Ctrl-C again to stop now")
             ) as stops:
                 if isinstance(where, LocalHost):
                     where.stopping = lambda: stops.stop_now

@@ -36,17 +36,17 @@ def active_tracing(host: Host, results: str) -> list[str]:
         instances = host.list_directory(f"{root}/instances")
     except OSError:
         instances = []
-    found = _told(host, root, "the kernel's own buffer")
+    descriptions = _describe(host, root, "the kernel's own buffer")
     for name in instances:
         maker = _OWN.match(name)
         if maker is None or f"{MARK}={results}" not in (
             text_or_none(host, f"/proc/{maker[1]}/environ") or ""
         ).split("\0"):
-            found += _told(host, f"{root}/instances/{name}", f"instance {name}")
-    return found
+            descriptions += _describe(host, f"{root}/instances/{name}", f"instance {name}")
+    return descriptions
 
 
-def _told(host: Host, place: str, title: str) -> list[str]:
+def _describe(host: Host, place: str, title: str) -> list[str]:
     if text_or_none(host, f"{place}/tracing_on") == "0":
         return []
     events = (text_or_none(host, f"{place}/set_event") or "").split()

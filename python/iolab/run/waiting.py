@@ -75,19 +75,19 @@ class KernelWait:
         Looks at most twice a second."""
         if now - self._looked >= _EVERY:
             self._looked = now
-            found = {}
+            waits = {}
             for task in self._tasks():
                 switches = self._asleep(task)
                 if switches is not None:
                     before = self._since.get(task)
-                    found[task] = (
+                    waits[task] = (
                         before if before is not None and before[0] == switches else (switches, now)
                     )
-            self._since = found
+            self._since = waits
         return max((now - since for _, since in self._since.values()), default=0.0)
 
     def words(self) -> str:
-        """What waits, and for what, as far as the kernel tells: `process 4711 (state D, in
+        """The waiting task and the kernel's function: `process 4711 (state D, in
         percpu_rwsem_wait)`."""
         for task in sorted(self._since, key=lambda task: self._since[task][1]):
             place = text_or_none(self._host, f"{task}/wchan") or ""
@@ -102,24 +102,24 @@ class KernelWait:
         """The words for what waited when it was looked at last and still does; empty where nothing
         does."""
         self._since = {
-            task: found for task, found in self._since.items() if self._asleep(task) is not None
+            task: wait for task, wait in self._since.items() if self._asleep(task) is not None
         }
         return self.words() if self._since else ""
 
     def _tasks(self) -> list[str]:
         """Directories of the threads of the load's process and of all that came of it."""
-        found: list[str] = []
+        tasks: list[str] = []
         waiting = [str(self._pid)]
-        while waiting and len(found) < _MOST:
+        while waiting and len(tasks) < _MOST:
             process = waiting.pop()
             try:
                 threads = self._host.list_directory(f"/proc/{process}/task")
             except OSError:
                 continue
             for thread in threads:
-                found.append(f"/proc/{process}/task/{thread}")
-                waiting += (text_or_none(self._host, f"{found[-1]}/children") or "").split()
-        return found
+                tasks.append(f"/proc/{process}/task/{thread}")
+                waiting += (text_or_none(self._host, f"{tasks[-1]}/children") or "").split()
+        return tasks
 
     def _asleep(self, task: str) -> str | None:
         """How often the kernel has switched a task that can't be interrupted; None for another one."""

@@ -59,9 +59,9 @@ class RecordedSource(CounterSource):
             raise OSError(f"{self.name} is not recorded now")
         if not isinstance(written, int) or self._clock.realtime_ns() - written > _STALE * 1e9:
             raise OSError("the recorder says nothing")
-        return self.counted(status)
+        return self.count_lines(status)
 
-    def counted(self, status: Mapping[str, object]) -> list[str]:
+    def count_lines(self, status: Mapping[str, object]) -> list[str]:
         """What the recorder took in and lost, a line each."""
         return [
             f"events {_count(status, 'events', self.name)}\n",

@@ -16,7 +16,7 @@ class RecordedCounters(RecordedSource):
 
     name: ClassVar[str] = "counters"
 
-    def counted(self, status: Mapping[str, object]) -> list[str]:
+    def count_lines(self, status: Mapping[str, object]) -> list[str]:
         """Readings since recording began."""
         samples = status.get("samples")
         return [f"samples {samples if isinstance(samples, int) and samples >= 0 else 0}\n"]

@@ -20,7 +20,7 @@ class SyscallOptions(CounterOptions):
         list[str],
         Field(
             default_factory=list,
-            description="mount points whose files are recorded; default: the target's",
+            description="mount points of the files to record; default: the target's",
         ),
     ]
 

@@ -12,10 +12,9 @@ import numpy as np
 from ..recording.base.counts import HeatCounts, alike
 from ..recording.base.counts import merge as merge_counts
 from ..recording.base.grids import Grid, Linear, LogLinear
-from .engine.cells import BUCKETS, covering
+from .engine.cells import BUCKETS, MOST_CELLS, covering
 from .engine.engine import whole
-from .engine.numbers import MOST_CELLS
-from .kept.storage_kind import BITS as COARSE_BITS
+from .kept.paths import BITS as COARSE_BITS
 from .plan import Frame
 from .sums import Bounds, Growth, Numbers, Sums
 from .tiers.readings import Shares, Spread

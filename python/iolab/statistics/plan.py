@@ -15,9 +15,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ..errors import IolabError, UsageError
+from ..errors import FormatError, IolabError, UsageError
+from ..files import map_regular
 from ..recording.base.grids import Grid
 from .engine.windows import Window
 from .question import Question
@@ -276,3 +278,17 @@ def _append(spans: list[Span], span: Span) -> None:
         spans[-1] = last._replace(until_ns=span.until_ns)
     else:
         spans.append(span)
+
+
+def files_part(name: str, paths: Sequence[Path], times: Sequence[tuple[int, int]]) -> Part:
+    """A part of some files, each with its time. FormatError if one can't be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = sum(pq.read_metadata(pa.BufferReader(map_regular(path))).num_rows for path in paths)
+        size = sum(path.stat().st_size for path in paths)
+    except (OSError, pa.ArrowException) as error:
+        raise FormatError(f"can't be read: {error}", where=paths[0].parent) from None
+    first_ns, until_ns = min(first for first, _ in times), max(until for _, until in times)
+    return Part(name, first_ns, until_ns, len(paths), rows, size)

@@ -70,7 +70,7 @@ class KneeEstimate:
             from the level before the lowest knee to the level after the highest, because the loads
             do not resolve what is between two levels; down to where a shorter sweep of the same
             points has its knee. None for a single repetition, which does not show the scatter.
-        repetitions: curves looked at; found: those with a knee.
+        repetitions: curves looked at; with_knee: those with a knee.
     """
 
     load: float
@@ -80,7 +80,7 @@ class KneeEstimate:
     throughput_range: tuple[float, float] | None
     latency_range: tuple[float, float] | None
     repetitions: int
-    found: int
+    with_knee: int
 
 
 def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
@@ -174,7 +174,7 @@ def knee_over_repetitions(
         throughput_range=_ends([values for _, values, _ in spans]) if several else None,
         latency_range=_ends([values for _, _, values in spans]) if several else None,
         repetitions=len(answers),
-        found=len(knees),
+        with_knee=len(knees),
     )
 
 

@@ -238,9 +238,9 @@ def adapt(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
         if changes.seed is not None:
             study["seed"] = changes.seed
     until = {"rules": list(changes.until), "at_most": changes.at_most}
-    given = {key: value for key, value in until.items() if value}
-    if given and isinstance(tables.setdefault("until", {}), dict):
-        tables["until"].update(given)
+    rules = {key: value for key, value in until.items() if value}
+    if rules and isinstance(tables.setdefault("until", {}), dict):
+        tables["until"].update(rules)
     if changes.runtime is not None:
         _set_runtime(tables, changes.runtime)
     if changes.target:
@@ -275,11 +275,11 @@ def _set_runtime(data: dict[str, Any], runtime: str) -> None:
 
 def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> None:
     """Change keys of `[target]`, `[workload]` or `[load]`, `kind`."""
-    whole = data.get(kind, {})
-    if not isinstance(whole, dict):
+    table_of_kind = data.get(kind, {})
+    if not isinstance(table_of_kind, dict):
         return
-    if changes.get("kind", whole.get("kind")) != whole.get("kind", "directory"):
-        whole = {}  # another kind has other keys
+    if changes.get("kind", table_of_kind.get("kind")) != table_of_kind.get("kind", "directory"):
+        table_of_kind = {}  # another kind has other keys
     for key, text in changes.items():
         for variant, table in _variant_tables(data).items():
             if _value_at(table, (kind, *key.split("."))) is not None:
@@ -289,7 +289,7 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
                     hint="it is what the study compares; change the file",
                 )
         *above, last = key.split(".")
-        table = whole
+        table = table_of_kind
         for part in above:
             below = table.get(part)
             table[part] = below if isinstance(below, dict) else {}
@@ -298,7 +298,7 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
             table[last] = _value_of(text)
         else:
             table.pop(last, None)
-    data[kind] = whole
+    data[kind] = table_of_kind
 
 
 def _value_of(text: str) -> Any:
@@ -311,17 +311,17 @@ def _value_of(text: str) -> Any:
 
 
 def _keep_variants(data: dict[str, Any], names: Sequence[str]) -> None:
-    known = _variant_tables(data) or {"baseline": {}}
+    tables = _variant_tables(data) or {"baseline": {}}
     for name in names:
-        if name not in known:
+        if name not in tables:
             raise UsageError(
-                f"no variant is called '{name}'", where="--variant", hint=near(name, list(known))
+                f"no variant is called '{name}'", where="--variant", hint=near(name, list(tables))
             )
-    data["variants"] = {name: table for name, table in known.items() if name in names}
+    data["variants"] = {name: table for name, table in tables.items() if name in names}
     study = data["study"]
     if (
         isinstance(study, dict)
-        and study.get("baseline") in list(known)
+        and study.get("baseline") in list(tables)
         and study["baseline"] not in names
     ):
         del study["baseline"]

@@ -52,7 +52,7 @@ class Cell:
     workload: Options
     load: ClientHosts | None = None
 
-    def resolved(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """Its tables as plain data."""
         return {
             "target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},

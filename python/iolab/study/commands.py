@@ -83,21 +83,21 @@ def _one(given: Any) -> Command:
     return _command_of(given)
 
 
-def _many(given: Any) -> tuple[Command, ...]:
-    if isinstance(given, tuple):
-        return given
-    if isinstance(given, str):
-        given = [given]
-    if not isinstance(given, list):
+def _many(commands: Any) -> tuple[Command, ...]:
+    if isinstance(commands, tuple):
+        return commands
+    if isinstance(commands, str):
+        commands = [commands]
+    if not isinstance(commands, list):
         raise problems_error([OptionProblem((), "is not a list of commands", _MANY)])
     wrong = [
         OptionProblem((str(place),), said, _ONE)
-        for place, item in enumerate(given)
+        for place, item in enumerate(commands)
         if (said := _problem(item)) is not None
     ]
     if wrong:
         raise problems_error(wrong)
-    return tuple(_command_of(item) for item in given)
+    return tuple(_command_of(item) for item in commands)
 
 
 _WORD = {"type": "string", "pattern": r"\S"}

@@ -87,7 +87,7 @@ class Study:
     session_begin: tuple[Command, ...] = ()
     session_reboot: bool = False
 
-    def resolved(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
         return {
             "study": {
@@ -144,7 +144,7 @@ class Study:
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
             "cells": [
-                {"variant": cell.variant, "factors": dict(cell.factors), **cell.resolved()}
+                {"variant": cell.variant, "factors": dict(cell.factors), **cell.as_data()}
                 for cell in self.cells
             ],
         }
@@ -225,9 +225,9 @@ def load_study(
     Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is
     wrong otherwise, UsageError where the changes name what isn't there.
     """
-    wanted = changes or Changes()
+    requested = changes or Changes()
     text = read_text(path)
-    data = adapt(parse_tables(text, path), wanted)
+    data = adapt(parse_tables(text, path), requested)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
@@ -248,7 +248,7 @@ def load_study(
             )
         )
     sources = _sources(file, places, problems)
-    kept = wanted.expand(data).only
+    kept = requested.expand(data).only
     swept = sweeps(file.factors, {} if left_out else kept, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
     builder = CellBuilder(
@@ -257,7 +257,7 @@ def load_study(
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
-    until = None if file.until is None else _until(file, wanted, places, problems)
+    until = None if file.until is None else _until(file, requested, places, problems)
     _check_sessions(file, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
@@ -281,9 +281,9 @@ def load_study(
         tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
         file.study.revisions,
         home,
-        wanted,
+        requested,
         profiling,
-        _named_hosts(file, cells, wanted),
+        _named_hosts(file, cells, requested),
         file.rig,
         until,
         session_order(variants, session.count) if has_sessions else (),
@@ -344,9 +344,9 @@ def _profiling(
         if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
         and profiling.takes(cell.factors)
     ]
-    for each in profile_problems(profiling, file.factors, runtimes):
-        path = ("profile", *each.key)
-        problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
+    for problem in profile_problems(profiling, file.factors, runtimes):
+        path = ("profile", *problem.key)
+        problems.append(Problem(places.line(path), ".".join(path), problem.wrong, problem.allowed))
     return profiling
 
 
@@ -406,11 +406,11 @@ def _name_from(path: Path, problems: list[Problem]) -> str:
 
 
 def _sources(file: StudyFile, places: Places, problems: list[Problem]) -> dict[str, Options]:
-    found: dict[str, Options] = {}
-    for name, given in file.sources.items():
+    sources: dict[str, Options] = {}
+    for name, options in file.sources.items():
         try:
             model = registry.load("source", name).options
-            found[name] = cast(Options, model.model_validate(given))
+            sources[name] = cast(Options, model.model_validate(options))
         except UsageError as error:
             problems.append(
                 Problem(
@@ -421,9 +421,9 @@ def _sources(file: StudyFile, places: Places, problems: list[Problem]) -> dict[s
                 )
             )
         except ValidationError as error:
-            for each in complaints(error, model):
-                path = ("sources", name, *each.path)
+            for complaint in complaints(error, model):
+                path = ("sources", name, *complaint.path)
                 problems.append(
-                    Problem(places.line(path), ".".join(path), each.wrong, each.allowed)
+                    Problem(places.line(path), ".".join(path), complaint.wrong, complaint.allowed)
                 )
-    return found
+    return sources

@@ -48,7 +48,7 @@ class PlannedRun:
         `surroundings`: tool versions and environment fingerprint. Equal hashes mean that the same
         thing was run on the same thing; a change of kernel or fio makes another hash.
         """
-        text = json.dumps([self.cell.resolved(), surroundings], sort_keys=True, default=str)
+        text = json.dumps([self.cell.as_data(), surroundings], sort_keys=True, default=str)
         return f"{self.number:04d}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
@@ -64,7 +64,7 @@ class Plan:
     run_seconds: tuple[float, ...]
 
     @property
-    def measured(self) -> tuple[PlannedRun, ...]:
+    def measured_runs(self) -> tuple[PlannedRun, ...]:
         """Those that count: all but the ones made for profiles."""
         return tuple(run for run in self.runs if not run.profile)
 
@@ -78,7 +78,7 @@ class Plan:
         """Estimated wall time of all of them."""
         return sum(self.run_seconds)
 
-    def left(self, done: int, passed: float) -> float:
+    def estimate_rest(self, done: int, passed: float) -> float:
         """Seconds that the rest will take, going by how well the estimate held for the `done` runs
         that took `passed`."""
         expected = sum(self.run_seconds[:done])

@@ -192,7 +192,7 @@ class Disks:
         ]
         return min(int(size) * 512 if size.isdigit() else 0 for size in sizes)
 
-    def kept(self) -> bool:
+    def keeps_blocks(self) -> bool:
         """Whether the devices' blocks should be kept rather than discarded: loop files would become
         sparse."""
         return self._options.loop is not None and self._options.loop.allocate != "sparse"

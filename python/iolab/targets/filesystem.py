@@ -211,7 +211,9 @@ class FilesystemTarget:
         uuid = str(uuid4()) if self._disks.loops else self._made.note_filesystem(nodes)
         do(
             self._host,
-            mkfs_command(fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.kept()),
+            mkfs_command(
+                fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.keeps_blocks()
+            ),
             where=" ".join(nodes),
             hint="check target.mkfs_options and the devices' size",
             timeout=3600,

@@ -27,7 +27,7 @@ from ..errors import RunError
 from ..files import open_for_writing, read_regular
 from ..hosts.base.host import Host
 from ..hosts.ssh.remote_paths import here, scratch_on
-from ..untrusted_text import parsed
+from ..untrusted_text import parse_json
 from .commands import pause, try_command
 from .mounts import mounts
 from .zpool_pool import PREFIX
@@ -154,7 +154,7 @@ class Made:
         """Complete lines only: the object of a torn last line was not created."""
         for line in read_regular(self._path).decode("utf-8", "replace").split("\n")[:-1]:
             try:
-                record = parsed(line)
+                record = parse_json(line)
                 if all(_fits(record[field]) for field in _FIELDS[record["made"]]):
                     yield record
             except (ValueError, KeyError, TypeError):

@@ -81,7 +81,7 @@ class ZpoolTarget:
             scratch,
             permissions,
         )
-        self._layout = options.parsed()
+        self._layout = options.to_layout()
         self._made = Made(scratch)
         self._devices: tuple[Device, ...] = ()
         self._pool = ""

@@ -133,7 +133,7 @@ class ZpoolOptions(Options):
         Literal["run", "cell", "block", "study"],
         Field(
             description="when a new pool is made: for every run; when another cell's turn comes; at every block's start; once. "
-            "Targets of one study that share devices or modules make theirs anew whenever their turn comes"
+            "If targets of a study share devices or modules, each makes a new pool before its runs"
         ),
     ] = "run"
     build: Annotated[
@@ -150,15 +150,13 @@ class ZpoolOptions(Options):
         BeforeValidator(_parameters),
         WithJsonSchema(_TABLE),
         Field(
-            description="parameters with which the modules are loaded anew, such as { zfs_dirty_data_max = 67108864 }",
+            description="parameters for loading the modules, such as { zfs_dirty_data_max = 67108864 }; they are reloaded",
             default_factory=dict,
         ),
     ]
     reload: Annotated[
         bool,
-        Field(
-            description="load the modules anew whenever a new pool is made: nothing of the ARC stays"
-        ),
+        Field(description="reload the modules before each new pool, which empties the ARC"),
     ] = False
     delay: Annotated[
         str | None,
@@ -209,8 +207,8 @@ class ZpoolOptions(Options):
             )
         return self
 
-    def parsed(self) -> Layout:
-        """The layout taken apart."""
+    def to_layout(self) -> Layout:
+        """The layout as an object."""
         return (
             parse_layout(self.layout)
             if isinstance(self.layout, str)

@@ -69,7 +69,7 @@ class FilesOptions(Options):
         Duration,
         Field(
             gt=0,
-            description="longest that a run may last: one that isn't through by then is INVALID",
+            description="longest duration of a run; a run that takes longer is INVALID",
         ),
     ] = 600.0
     compressibility: Annotated[
@@ -91,21 +91,21 @@ class FilesOptions(Options):
         """Before the values' types are looked at, so that all problems are reported at once."""
         if not isinstance(options, dict):
             return options
-        found = [
+        wrong = [
             OptionProblem((name,), "can't be set here", _BARRED[name])
             for name in options
             if name in _BARRED
         ]
-        found += problems({name: value for name, value in options.items() if name not in _BARRED})
-        if found:
-            raise problems_error(found)
+        wrong += problems({name: value for name, value in options.items() if name not in _BARRED})
+        if wrong:
+            raise problems_error(wrong)
         return options
 
     @model_validator(mode="after")
     def _check_sizes(self) -> FilesOptions:
-        found = []
+        wrong = []
         if self.files % self.jobs:
-            found.append(
+            wrong.append(
                 OptionProblem(
                     ("parallel",),
                     f"is {self.parallel}, and {self.files} files are not a multiple of it",
@@ -113,7 +113,7 @@ class FilesOptions(Options):
                 )
             )
         if self.size % self.block:
-            found.append(
+            wrong.append(
                 OptionProblem(
                     ("size",),
                     f"is {self.size} bytes, no multiple of bs, {self.bs} bytes",
@@ -121,7 +121,7 @@ class FilesOptions(Options):
                 )
             )
         if self.compressibility is not None:
-            found += [
+            wrong += [
                 OptionProblem(
                     ("options", name),
                     "is set as well as workload.compressibility",
@@ -130,8 +130,8 @@ class FilesOptions(Options):
                 for name in DECIDED
                 if name in self.options
             ]
-        if found:
-            raise problems_error(found)
+        if wrong:
+            raise problems_error(wrong)
         return self
 
     @property

@@ -62,19 +62,19 @@ class Bitmap:
         """Lit and dark exchanged."""
         return Bitmap(tuple(row.translate(str.maketrans("#.", ".#")) for row in self.rows))
 
-    def bordered(self) -> Bitmap:
+    def add_border(self) -> Bitmap:
         """With a dark pixel all around."""
         blank = "." * (self.width + 2)
         return Bitmap((blank, *(f".{row}." for row in self.rows), blank))
 
-    def ruled(self) -> Bitmap:
+    def add_rules(self) -> Bitmap:
         """With a rule above and below, a dark pixel away: it has I/O in every column."""
         rule = "#" * (self.width + 2)
-        return Bitmap((rule, *self.bordered().rows, rule))
+        return Bitmap((rule, *self.add_border().rows, rule))
 
-    def underlined(self) -> Bitmap:
+    def underline(self) -> Bitmap:
         """With a rule below alone."""
-        return Bitmap(self.ruled().rows[2:])
+        return Bitmap(self.add_rules().rows[2:])
 
 
 def of_text(text: str) -> Bitmap:

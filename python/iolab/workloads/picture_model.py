@@ -86,7 +86,7 @@ class PictureOptions(Options):
     direct: Annotated[
         bool | None,
         Field(
-            description="past the page cache (O_DIRECT); default: yes, but for a latency picture, whose reads come from the cache"
+            description="past the page cache (O_DIRECT); default: yes, except for a latency picture, which reads from the cache"
         ),
     ] = None
     per_pixel: Annotated[
@@ -187,11 +187,11 @@ class PictureOptions(Options):
     def _draw(self) -> Bitmap:
         bitmap = of_text(self.text) if self.text is not None else of_rows(self.bitmap or "")
         if self.inverse:
-            bitmap = bitmap.bordered().inverse()
+            bitmap = bitmap.add_border().inverse()
         if not self.frame or self.inverse:
             return bitmap
         # a rule at the top of a latency picture would take the time that its letters need
-        return bitmap.underlined() if self.map == "latency" else bitmap.ruled()
+        return bitmap.underline() if self.map == "latency" else bitmap.add_rules()
 
     def _problems(self) -> list[OptionProblem]:
         if (self.text is None) == (self.bitmap is None):
@@ -276,7 +276,7 @@ class PictureOptions(Options):
                     OptionProblem(
                         ("op" if self.op == "write" else "direct",),
                         "can't be set on the latency map",
-                        "its I/Os are reads from the page cache, whose latency follows their size",
+                        "its I/Os are reads from the page cache: their latency follows their size",
                     )
                 )
             busy = canvas.busiest(self.ios_per_pixel)

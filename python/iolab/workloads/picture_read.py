@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..errors import FormatError, UsageError
 from ..recording.base.counts import HeatCounts
 from ..recording.base.grids import LogLinear
-from ..untrusted_text import parsed
+from ..untrusted_text import parse_json
 from .picture_plan import PICTURE_FILE, Canvas, canvas_of
 
 Pixels: TypeAlias = "npt.NDArray[np.int64]"
@@ -82,7 +82,7 @@ def drawn_in(run_dir: Path) -> Canvas:
     """What a run drew. FormatError where its file is absent or damaged."""
     path = run_dir / PICTURE_FILE
     try:
-        bitmap = parsed(path.read_bytes())
+        bitmap = parse_json(path.read_bytes())
         return canvas_of(bitmap if isinstance(bitmap, dict) else {})
     except OSError as error:
         raise FormatError(f"can't be read: {error.strerror or error}", where=path) from None

@@ -428,7 +428,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         assert database.execute("SELECT count(*) FROM iceberg_tables").fetchone() == (7,)
 
 
-@settings(max_examples=depth(4, 16))
+@settings(max_examples=depth(2, 16))
 @given(
     cuts=st.lists(st.integers(0, 3), min_size=1, max_size=4),
     first_s=st.integers(0, 12),

@@ -48,7 +48,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Recording
     return recordings, archive
 
 
-@settings(max_examples=depth(25, 500), deadline=None)
+@settings(max_examples=depth(12, 500), deadline=None)
 @given(host=st.sampled_from(("db1", "db2", "web")), question=questions())
 def test_an_archive_answers_as_the_recording_does(
     fleet: tuple[dict[str, Recording], Archive], host: str, question: tuple[str, dict[str, Any]]

@@ -147,6 +147,21 @@ def test_steps_share_the_machine_and_others_have_it_alone(gate: ModuleType) -> N
     assert all(outcome.seconds > 0.4 for outcome in outcomes.values())
 
 
+def test_the_cpu_time_of_a_step_is_that_of_all_its_processes(gate: ModuleType) -> None:
+    compute = "import time\nwhile time.process_time() < 0.3: pass"
+    child = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compute!r}]); {compute}"
+    )
+    steps = [
+        gate.Step("computes", python(child), gate.read_check, 0.5),
+        gate.Step("waits", python("import time; time.sleep(0.7)"), gate.read_check, 0.5),
+    ]
+    computes, waits = gate.Runner(steps, {}).run().values()
+    assert not computes.failed
+    assert computes.cpu_s >= 0.6
+    assert waits.cpu_s < 0.5
+
+
 def test_exclusive_tests_run_alone(gate: ModuleType) -> None:
     [step] = [step for step in gate.steps_of("test", False) if step.name == "exclusive"]
     assert step.share == 1
@@ -180,6 +195,7 @@ def test_temporary_files_are_in_memory_where_there_is_space(
 ) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
+    monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.setattr(gate, "MEMORY", memory)
     monkeypatch.setattr(gate, "SPACE", space)
     code = "import tempfile; print(tempfile.mkdtemp()); raise SystemExit(1)"
@@ -201,3 +217,36 @@ def test_python_processes_of_all_steps_share_compiled_modules(
         "module"
     ]
     assert not list(tmp_path.glob("__pycache__"))
+
+
+@pytest.mark.parametrize("disk_is_memory", [False, True])
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_only_steps_that_ask_for_it_keep_files_in_memory(
+    gate: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    in_memory: bool,
+    disk_is_memory: bool,
+) -> None:
+    """Without a disk nothing can be measured with a cold cache."""
+    memory, disk = tmp_path / "memory", tmp_path / "disk"
+    for directory in (memory, disk):
+        directory.mkdir()
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(gate, "MEMORY", memory)
+    monkeypatch.setattr(gate, "SPACE", 0)
+    monkeypatch.setattr(gate, "DISK", disk)
+    monkeypatch.setattr(gate, "_is_in_memory", lambda _: disk_is_memory)
+    code = "import os, sys; print(os.environ.get('TMPDIR', '')); sys.exit(1)"
+    step = gate.Step("unit", python(code), gate.read_check, in_memory=in_memory)
+    [outcome] = gate.Runner([step], {}).run().values()
+    [(_, line)] = outcome.failed
+    parent = memory if in_memory else disk if disk_is_memory else None
+    assert line == "exit code 1" if parent is None else Path(line).parent == parent
+    assert list(memory.iterdir()) == list(disk.iterdir()) == []
+
+
+def test_the_file_system_of_a_directory_is_that_of_its_deepest_mount(gate: ModuleType) -> None:
+    assert gate._is_in_memory(Path("/proc/self")) is False
+    if Path("/dev/shm").is_mount():
+        assert gate._is_in_memory(Path("/dev/shm/nothing")) is True

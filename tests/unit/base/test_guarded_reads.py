@@ -31,7 +31,7 @@ READERS = (
 """Packages that read recordings and results."""
 
 OTHER_FILES = {
-    ("recording/base/holder.py", "holder_of"): "/proc/locks",
+    ("recording/base/lock.py", "holder_of"): "/proc/locks",
     ("recording/base/layout.py", "sync_folder"): "a directory",
     ("statistics/engine/engine.py", "_plain"): "a directory",
     ("report/page/html.py", "bundle_file"): "a file of the package",

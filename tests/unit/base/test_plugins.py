@@ -98,7 +98,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     def forget() -> None:
         registry._entry_points.cache_clear()
-        metrics._declared.cache_clear()
+        metrics._declare.cache_clear()
         metrics.find.cache_clear()
 
     forget()

@@ -14,7 +14,7 @@ from iolab.untrusted_text import (
     html,
     markdown,
     page_json,
-    parsed,
+    parse_json,
     visible,
     visible_json,
     visible_lines,
@@ -83,7 +83,7 @@ def test_what_is_no_json_is_told_in_one_way() -> None:
         "[" * 100_000,
     ):
         with pytest.raises(ValueError):
-            parsed(data)
+            parse_json(data)
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_what_is_no_json_is_told_in_one_way() -> None:
     ],
 )
 def test_texts_can_be_written_again(data: bytes | str) -> None:
-    assert parsed(data) == {"\\ud800": ["\\udc80 \U0001f600"]}
+    assert parse_json(data) == {"\\ud800": ["\\udc80 \U0001f600"]}

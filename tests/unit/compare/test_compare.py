@@ -19,7 +19,7 @@ from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
 from iolab.compare.render.matrix import render_matrix
 from iolab.errors import UsageError
-from iolab.results.evidence.model import Observation
+from iolab.results.evidence.model import Observation, Run
 from iolab.stats.power import blocks_needed, detectable
 from iolab.verdict import Level, Reason, Verdict
 from support.golden import Golden
@@ -356,20 +356,34 @@ def test_benchstat_has_a_line_per_run_and_variant() -> None:
     assert text.startswith("Unit op/s better=higher\nvariant: master\n")
 
 
-def test_latency_beside_syncs_is_said_to_leave_them_out() -> None:
-    runs = [run(variant, 1e-5, metric="write.lat.mean", unit="s") for variant in ("a", "b")]
-    synced = dataclasses.replace(
-        runs[1],
-        observations={
-            **runs[1].observations,
-            "sync.lat.mean": runs[1].observations["write.lat.mean"],
-        },
+def with_sync(run: Run, seconds: float) -> Run:
+    """The run with a sync of this mean time after each write."""
+    syncs = Observation("sync.lat.mean", seconds, "s", "fio.json", "sync", seconds, "s")
+    return dataclasses.replace(run, observations={**run.observations, "sync.lat.mean": syncs})
+
+
+@pytest.mark.parametrize(
+    ("syncing", "code", "better"),
+    [(0, None, "lower"), (1, "syncs-differ", None), (2, "syncs-apart", "lower")],
+)
+def test_latency_without_syncs_is_judged_where_all_arms_sync_alike(
+    syncing: int, code: str | None, better: str | None
+) -> None:
+    runs = [
+        run(variant, 1e-5 * block, block=block, metric="write.lat.mean", unit="s")
+        for block in (1, 2)
+        for variant in ("a", "b")
+    ]
+    runs = [with_sync(one, 1e-3) if one.variant in ("b", "a")[:syncing] else one for one in runs]
+    comparison = compare(runs, "write.lat.mean")
+    codes = {warning.code for warning in comparison.warnings} & {"syncs-apart", "syncs-differ"}
+    assert codes == ({code} if code else set())
+    assert comparison.metric.better == better
+    assert comparison.title.endswith("(without syncs)") == (code is not None)
+    texts = [warning.text for warning in comparison.warnings if warning.code == "syncs-differ"]
+    assert ["(a none; b 1 per write, 1.00 ms each)" in text for text in texts] == [True] * (
+        code == "syncs-differ"
     )
-    codes = {warning.code for warning in compare([runs[0], synced], "write.lat.mean").warnings}
-    assert "syncs-apart" in codes
-    assert "syncs-apart" not in {
-        warning.code for warning in compare(runs, "write.lat.mean").warnings
-    }
 
 
 def test_three_variants_stand_side_by_side() -> None:

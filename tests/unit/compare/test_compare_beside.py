@@ -78,18 +78,18 @@ def test_too_few_cells_say_so(table: Published) -> None:
 
 def test_a_comparison_is_noted_where_its_metric_was_published(table: Published) -> None:
     runs = measured(ALIKE)
-    noted = table.noted(compare(runs, "write.iops"), runs)
+    noted = table.add_note(compare(runs, "write.iops"), runs)
     assert "note: rank correlation with before of printed: 1.00 over 4 cells" in str(noted)
     other = [run("rig", 0.5, metric="device.util", unit="1", numjobs=1, disks=1)]
     plain = compare(other, "device.util")
-    assert table.noted(plain, other) is plain
+    assert table.add_note(plain, other) is plain
 
 
 def test_both_stand_in_one_comparison_with_the_published_cells_that_were_measured(
     table: Published,
 ) -> None:
     both = compare(
-        table.beside(measured(ALIKE)),
+        table.with_published(measured(ALIKE)),
         "write.iops",
         baseline="before (published)",
         rows=["numjobs"],
@@ -108,7 +108,7 @@ def test_cells_that_differ_in_something_else_are_refused(table: Published) -> No
     with pytest.raises(UsageError, match="differ in disks, which was not swept"):
         table.agreements([run("rig", 1.0, numjobs=1)], "write.iops")
     with pytest.raises(UsageError, match="differ in bs too"):
-        table.beside(measured(ALIKE, bs="8k") + measured(ALIKE, bs="16k"))
+        table.with_published(measured(ALIKE, bs="8k") + measured(ALIKE, bs="16k"))
 
 
 def test_one_level_of_a_table_can_be_held_beside_what_did_not_sweep_it(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_one_level_of_a_table_can_be_held_beside_what_did_not_sweep_it(tmp_path:
     picked = Published(tmp_path / "printed.csv:disks=2")
     [found] = picked.agreements(alone, "write.iops")
     assert (found.published, found.cells) == ("before of printed (disks=2)", 3)
-    both = compare(picked.beside(alone), "write.iops", baseline="before (published)")
+    both = compare(picked.with_published(alone), "write.iops", baseline="before (published)")
     assert (both.rows, both.tables) == (("numjobs",), ())
     assert [cell.estimate.value for cell in both.cells if cell.variant == "before (published)"] == [
         200,

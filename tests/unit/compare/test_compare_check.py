@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.compare.check import Check, Outcome, check
+from iolab.compare.check import ONE_BLOCK, Check, Outcome, check
 from iolab.compare.compare import compare
 from iolab.compare.model import CONFOUNDED, NOT_ALTERNATING
-from iolab.compare.render.check import as_json, headline, render_check
+from iolab.compare.render.check import REASONS, as_json, headline, render_check
 from iolab.compare.rules import Rule, parse_rule
 from iolab.errors import UsageError
 from iolab.metrics import of
@@ -152,7 +152,7 @@ def test_a_rule_passes_exactly_where_the_interval_is_inside_its_bounds() -> None
 def test_the_worst_rule_is_the_outcome() -> None:
     found = gate(study(0.85, blocks=8, noise=0.01), "write.iops >= -20 %", "write.iops >= -5 %")
     assert [rule.outcome for rule in found.rules] == ["pass", "fail"]
-    assert headline(found) == "fail: 2 rules: 1 failed, 1 passed"
+    assert headline(found) == "fail: 2 rules (1 failed, 1 passed)"
 
 
 def test_the_advised_blocks_decide_four_times_out_of_five() -> None:
@@ -266,6 +266,16 @@ def test_names_cannot_break_out_of_a_format() -> None:
     assert "<img" not in text
     rows = [line for line in text.splitlines() if line.startswith("| media")]
     assert [row.count(" | ") for row in rows] == [6]
+
+
+def test_what_all_undecided_cells_need_is_said_once() -> None:
+    result = gate(study(1.0, blocks=1, noise=0.01), "write.iops >= -5 %")
+    reason = REASONS[ONE_BLOCK]
+    assert len(result.rules[0].cells) > 1
+    for style in ("text", "markdown"):
+        assert render_check(result, style).count(reason) == 1
+    [cell] = gate(study(1.0, blocks=1, noise=0.01, loads=(1,)), "write.iops >= -5 %").rules[0].cells
+    assert cell.reason == ONE_BLOCK
 
 
 @pytest.mark.figures

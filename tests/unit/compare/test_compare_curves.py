@@ -120,7 +120,7 @@ def test_each_variant_has_its_knee_and_its_law() -> None:
     slow, fast = only(found, "master"), only(found, "project")
     assert isinstance(slow.knee, KneeEstimate)
     assert isinstance(fast.knee, KneeEstimate)
-    assert (slow.knee.found, slow.knee.repetitions) == (5, 5)
+    assert (slow.knee.with_knee, slow.knee.repetitions) == (5, 5)
     assert slow.knee.load in (8, 16)
     assert fast.knee.load in (16, 32)
     assert fast.knee.throughput > 1.5 * slow.knee.throughput

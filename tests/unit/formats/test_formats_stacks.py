@@ -90,7 +90,7 @@ def test_folded_stacks_are_added_up_and_written_again() -> None:
         "fio;read_[k];copy to user_[k]": 4,
         "swapper;default_idle_[k]": 10,
     }
-    assert table(found.folded()).stacks == found.stacks
+    assert table(found.to_text()).stacks == found.stacks
 
 
 def test_a_folded_line_without_a_count_is_counted_as_damaged() -> None:

@@ -4,10 +4,12 @@ something is missing."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,8 +29,9 @@ from iolab.hosts.kinds.rig import (
 )
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
-from iolab.rigs.machine import down
-from iolab.rigs.qemu import Disks, choose_accelerator, command
+from iolab.rigs.machine import _check_start, down
+from iolab.rigs.process import cpu_wait
+from iolab.rigs.qemu import Disks, MachineOptions, choose_accelerator, command
 from iolab.rigs.recipe import find_rig
 
 RECIPE = """
@@ -219,6 +222,37 @@ def test_going_down_ends_the_recorded_process_alone(tmp_path: Path) -> None:
             down(name)
 
 
+@pytest.mark.parametrize(
+    ("elapsed", "starved", "fails"),
+    [(299, 0, False), (301, 0, True), (1000, 710, False), (1000, 690, True), (1801, 1800, True)],
+)
+def test_time_without_a_cpu_does_not_count_toward_the_start(
+    monkeypatch: pytest.MonkeyPatch, elapsed: float, starved: float, fails: bool
+) -> None:
+    machine = state()
+    home = keep(machine)
+    (home / "console.log").write_text("one\n\nlast line\n")
+    monkeypatch.setattr("iolab.rigs.machine.cpu_wait", lambda pid: starved)
+    with (
+        pytest.raises(RunError, match=f"{starved} s.*no answer; console: last line")
+        if fails
+        else contextlib.nullcontext()
+    ):
+        _check_start(machine, time.monotonic() - elapsed, "no answer")
+
+
+def test_a_machine_that_ends_while_it_starts() -> None:
+    machine = state(started=1)
+    (keep(machine) / "qemu.log").write_text("qemu: no memory\n")
+    with pytest.raises(RunError, match="ended while it started: qemu: no memory"):
+        _check_start(machine, time.monotonic(), "no answer")
+
+
+def test_waiting_for_a_cpu_is_counted() -> None:
+    assert cpu_wait(os.getpid()) >= 0
+    assert cpu_wait(2**22 + 1) == 0  # above the largest pid
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"rig": "small"}'])
 def test_a_damaged_state_is_no_machine_and_can_be_taken_down(damage: str) -> None:
     home = keep(state())
@@ -231,7 +265,7 @@ def test_a_damaged_state_is_no_machine_and_can_be_taken_down(damage: str) -> Non
 def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     disks = Disks(2, 1 << 30, 170, 120_000_000)
     words = command(
-        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path / "a,b", disks=disks
+        "small", "tcg", MachineOptions(disks, 1 << 30, 2), port=2222, home=tmp_path / "a,b"
     )
     text = " ".join(words)
     assert "throttling.iops-total=170,throttling.bps-total=120000000" in text
@@ -242,11 +276,9 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     words = command(
         "small",
         "tcg",
-        memory_bytes=1 << 30,
-        cpus=2,
+        MachineOptions(Disks(1, 1 << 30, 170, fast=1), 1 << 30, 2),
         port=1,
         home=tmp_path,
-        disks=Disks(1, 1 << 30, 170, fast=1),
     )
     limited, free = (
         next(word for word in words if f",id={name}," in word) for name in ("disk0", "fast0")
@@ -254,16 +286,14 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     assert "throttling" in limited
     assert "throttling" not in free
     unlimited = command(
-        "small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30)
+        "small", "kvm", MachineOptions(Disks(1, 1 << 30), 1 << 30, 2), port=1, home=tmp_path
     )
     assert "throttling" not in " ".join(unlimited)
 
 
 def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
     disks = Disks(128, 1 << 30, 170, fast=8)
-    words = command(
-        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=disks
-    )
+    words = command("small", "tcg", MachineOptions(disks, 1 << 30, 2), port=2222, home=tmp_path)
     devices = [
         word for word in words if word.startswith("virtio-blk-pci,drive=") and "serial=" in word
     ]
@@ -278,13 +308,7 @@ def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
         dict(part.split("=") for part in word.split(",")[1:])["iothread"] for word in devices
     } == threads
     few = command(
-        "small",
-        "tcg",
-        memory_bytes=1 << 30,
-        cpus=2,
-        port=2222,
-        home=tmp_path,
-        disks=Disks(24, 1 << 30),
+        "small", "tcg", MachineOptions(Disks(24, 1 << 30), 1 << 30, 2), port=2222, home=tmp_path
     )
     assert "addr=" not in " ".join(few)
 

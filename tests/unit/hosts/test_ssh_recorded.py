@@ -458,7 +458,7 @@ class Cutter(Listener):
         super().__init__()
         self._recording, self.cut = recording, 0
 
-    def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
+    def update_run(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
         if seconds > 1.5 and not self.cut:
             recorder = json.loads((self._recording / "status.json").read_text())["pid"]
             children = [

@@ -87,7 +87,7 @@ class Cutter(Listener):
         super().__init__()
         self._options, self.cut = options, 0
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
         if seconds > 0.3 and not self.cut:

@@ -12,7 +12,7 @@ from iolab.recorder.keeping import KeepingSink
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage
-from iolab.statistics.kept.defaults import begin, defaults
+from iolab.statistics.kept.manage import begin, defaults
 from iolab.statistics.kept.paths import DEFINITIONS
 from iolab.statistics.kept.writer import Keeper
 from support.recordings import START, events

@@ -49,7 +49,7 @@ class FarFake(FakeHost):
         self.program = ""
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         return not self.down
 
     def reach(self) -> None:

@@ -198,7 +198,7 @@ def test_a_damaged_line_of_deleted_events_is_a_loss_of_their_time(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("together", "many"), [(2, 5), (3, 3)], ids=str)
+@pytest.mark.parametrize(("together", "many"), [(2, 3), (3, 2)], ids=str)
 def test_a_sample_of_deletions_changes_no_answer_silently(
     together: int, many: int, whole: Path, tmp_path: Path
 ) -> None:
@@ -209,10 +209,10 @@ def test_a_sample_of_deletions_changes_no_answer_silently(
 
 @pytest.mark.slow
 def test_a_sample_of_changes_changes_no_answer_silently(whole: Path, tmp_path: Path) -> None:
-    changes = [(mutation,) for mutation in mutations(whole, 16, seed=1)]
+    changes = [(mutation,) for mutation in mutations(whole, 8, seed=1)]
     outcomes, wrong = run_sets(tmp_path, changes, repair=False)
     assert not wrong, outcomes
-    assert outcomes["told"] > 3
+    assert outcomes["told"] > 1
 
 
 @pytest.mark.deep

@@ -28,8 +28,7 @@ from iolab.recording.segments.segments import note_segment, noted_segments
 from iolab.recording.write import retention
 from iolab.recording.write.retention import Retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.dropped_segments import Gone, gone
-from iolab.statistics.engine.snapshot import snapshot
+from iolab.statistics.engine.snapshot import Gone, gone, snapshot
 from support.recordings import SECOND, START, events, samples
 
 

@@ -19,8 +19,7 @@ from iolab.errors import ResultsError
 from iolab.recorder.command import Command
 from iolab.recorder.session import open_writer
 from iolab.recorder.settings import Retention
-from iolab.recording.base.holder import holder_of, short_lock
-from iolab.recording.base.lock import take_lock
+from iolab.recording.base.lock import holder_of, short_lock, take_lock
 from iolab.recording.write.writer import RecordingWriter
 from support.waiting import until
 

@@ -15,12 +15,14 @@ from iolab.compare.compare import compare
 from iolab.compare.render.json import as_json
 from iolab.compare.render.words import scale_for
 from iolab.report.assemble import assemble
+from iolab.report.cover import cards
+from iolab.report.cover.cautions import cover_cautions
+from iolab.report.cover.quantities import bound_cells, quantities_of
 from iolab.report.headline import main_comparisons
 from iolab.report.model.cover_payload import Cover, CoverCell
 from iolab.report.model.metric_selection import chosen_metrics
 from iolab.report.page.cover_html import cover_html
 from iolab.report.page.html import render
-from iolab.report.sections import cover as cover_section
 from iolab.report.sections.environment import jobs
 from iolab.report.sections.shades import change_shade, value_shades
 from iolab.report.words.credibility import trust
@@ -41,6 +43,8 @@ class Tables(HTMLParser):
         self.tags: list[str] = []
         self._open: int | None = None
         self._is_head = False
+        self.details: list[str] = []
+        self._is_detail = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -49,6 +53,9 @@ class Tables(HTMLParser):
         if tag == "td" and "data-i" in known:
             self._open = int(known["data-i"] or "")
             self.cells[self._open] = (set((known.get("class") or "").split()), "")
+        self._is_detail = tag == "span" and known.get("class") == "sides"
+        if self._is_detail:
+            self.details.append("")
         if tag == "th":
             self._is_head = True
             self.heads.append("")
@@ -56,10 +63,13 @@ class Tables(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag == "td":
             self._open = None
+        self._is_detail = self._is_detail and tag != "span"
         self._is_head = self._is_head and tag != "th"
 
     def handle_data(self, data: str) -> None:
-        if self._open is not None:
+        if self._is_detail:
+            self.details[-1] += data
+        elif self._open is not None:
             classes, text = self.cells[self._open]
             self.cells[self._open] = classes, text + data
         elif self._is_head:
@@ -69,8 +79,8 @@ class Tables(HTMLParser):
 def cover_of(runs: Sequence[Run]) -> Cover:
     metrics, _ = chosen_metrics(HandMade(runs).metrics(), runs)
     comparisons = main_comparisons([compare(runs, name) for name in metrics])
-    cautions = cover_section.cover_cautions(runs, [], trust(comparisons, runs))
-    return cover_section.cover(comparisons, runs, cautions)
+    cautions = cover_cautions(runs, [], trust(comparisons, runs))
+    return cards.cover(comparisons, runs, cautions)
 
 
 def cells_of(cover: Cover) -> list[CoverCell]:
@@ -227,6 +237,25 @@ def test_without_factors_variants_are_columns() -> None:
     assert (matrix.rows, matrix.columns) == (["IOPS, writes (%)"], ["b", "c"])
 
 
+def test_cells_of_a_joint_matrix_have_the_values_of_both_arms() -> None:
+    cover = cover_of(sweep())
+    cells = cells_of(cover)
+    details = Tables(cover_html(cover)).details
+    assert details == [cell.detail for cell in cells]
+    for cell, detail in zip(cells, details, strict=True):
+        before, after = (number(text) for text in re.findall(r"[\d.,]+", detail)[:2])
+        assert [before, after] == [pytest.approx(side.value, rel=6e-3) for side in cell.sides]
+    assert Tables(cover_html(cover_of(two_factors()))).details == []
+
+
+def test_rows_with_the_most_significant_changes_are_drawn() -> None:
+    (quantity, *_) = quantities_of([compare(two_factors(), "write.iops")], 8)
+    chosen, note = bound_cells(quantity.cells, 4)
+    assert len({place.row for place in chosen}) == 2
+    assert note.startswith("4 of 6 cells are drawn")
+    assert bound_cells(quantity.cells, 6) == (quantity.cells, "")
+
+
 def test_many_levels_of_the_only_factor_are_rows() -> None:
     (matrix,) = cover_of(sweep(loads=range(1, 30), blocks=1)).cards[0].matrices
     assert len(matrix.rows) == 29
@@ -258,9 +287,11 @@ def test_operations_of_a_sweep_are_one_quantity() -> None:
     assert all(cell is not None for row in matrix.cells for cell in row)
 
 
-def test_what_is_too_much_is_left_out_by_rank_and_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cover_section, "MOST_CELLS", 4)
-    monkeypatch.setattr(cover_section, "MOST_OF_ALL", 8)
+def test_cells_beyond_the_bound_are_omitted_by_rank_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cards, "MOST_CELLS", 4)
+    monkeypatch.setattr(cards, "MOST_OF_ALL", 8)
     cover = cover_of(two_factors())
     assert [
         sum(cell.metric == name for cell in cells_of(cover))
@@ -314,14 +345,16 @@ def cautious(runs: Sequence[Run]) -> Mapping[str, list[str]]:
     }
 
 
-def syncing() -> list[Run]:
+def syncing(*arms: str) -> list[Run]:
+    """One cell in which each write of the given arms is followed by a sync of 4 ms."""
     return [
         run(
             place,
             one.variant,
             one.factors,
             {name: value.value for name, value in one.observations.items()}
-            | {"sync.lat.mean": 0.004},
+            | {"write.ios": 1000.0}
+            | ({"sync.lat.mean": 0.004, "sync.ios": 1000.0} if one.variant in arms else {}),
             block=one.plan.block,
         )
         for place, one in enumerate(sweep(loads=[4]))
@@ -340,8 +373,41 @@ CASES = {
         run(1, "a", {}, {}, reasons=[invalid()]),
         run(2, "b", {}, {}, reasons=[invalid()]),
     ],
-    "syncs": syncing(),
+    "syncs": syncing("master", "project"),
+    "syncs-differ": syncing("project"),
+    "mixed": [
+        run(number * 2 + place, name, {"load": load}, {"write.iops": rate})
+        for number, (load, change) in enumerate([(1, 0.6), (2, 1.02), (4, 1.5), (8, 1.0)])
+        for place, (name, rate) in enumerate([("a", 100.0), ("b", 100.0 * change)])
+    ],
 }
+
+
+@pytest.mark.parametrize(
+    ("arms", "tone"), [(("master", "project"), "better"), (("project",), "plain")]
+)
+def test_a_latency_without_syncs_is_judged_where_the_arms_sync_alike(
+    arms: tuple[str, ...], tone: str
+) -> None:
+    cover = cover_of(syncing(*arms))
+    sentence = next(
+        sentence for sentence in cover.cards[0].sentences if sentence.section == "write.lat.mean"
+    )
+    cell = next(cell for cell in cells_of(cover) if cell.metric == "write.lat.mean")
+    assert sentence.text.startswith("mean latency, writes (without syncs): ")
+    assert sentence.tone == tone
+    assert cell.has_direction == (tone == "better")
+    codes = [caution.code for caution in cover.cautions]
+    assert codes[:2] == (["verdicts"] if tone == "better" else ["verdicts", "syncs-differ"])
+
+
+def test_cautions_are_chosen_by_code() -> None:
+    runs = sweep(blocks=1)
+    comparisons = [compare(runs, "write.iops")]
+    statements = trust(comparisons, runs, ["a run is missing"])
+    codes = [caution.code for caution in cover_cautions(runs, [], statements)]
+    assert {statement.code for statement in statements} >= {"verdicts", "missing", "one-pair"}
+    assert codes == ["verdicts", "missing"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=list(CASES))

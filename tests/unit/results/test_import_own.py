@@ -89,7 +89,7 @@ def test_own_results_are_taken_whole(own: Path, tmp_path: Path, kind: str) -> No
             archive.add(own, "some-name")
     found = import_tree(source, None, tmp_path / "out", link=kind == "link")
     after = Results(tmp_path / "out")
-    assert (found.whole, found.runs) == (True, 9)
+    assert (found.is_results, found.runs) == (True, 9)
     assert [(run.plan, run.verdict) for run in after.runs] == [
         (run.plan, run.verdict) for run in before.runs
     ]

@@ -48,7 +48,7 @@ def tree(tmp_path: Path) -> Path:
 def test_a_tree_becomes_results(tree: Path, tmp_path: Path) -> None:
     found = import_tree(tree, LAYOUT, tmp_path / "out")
     results = Results(tmp_path / "out")
-    assert (found.runs, found.unmatched) == (8, ("master/1-hdd/results/fio-2-jobs/fio.json",))
+    assert (found.runs, found.unmatched_files) == (8, ("master/1-hdd/results/fio-2-jobs/fio.json",))
     assert {run.verdict.level for run in results.runs} == {Level.OK}
     assert results.manifest.variants == ["master", "project"]
     assert [run.factors for run in results.runs[:3]] == [

@@ -270,7 +270,7 @@ def test_what_no_layout_matches_is_counted_with_the_layout_that_would(tmp_path: 
         _put(tree / "more" / variant / f"{jobs}jobs" / "result.out", seed=10 + number, jobs=jobs)
     (tree / "more" / "new" / "2jobs" / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
     found, results = _import(tree, tmp_path / "out", "{variant}/{numjobs:int}jobs")
-    assert (found.runs, len(found.unmatched)) == (4, 4)
+    assert (found.runs, len(found.unmatched_files)) == (4, 4)
     assert found.files["beside-others"] == ["more/new/2jobs/iostat.txt"]
     _accounted(found, tree)
     assert results.manifest.imported == account(found)
@@ -735,8 +735,8 @@ def test_the_published_study_without_a_layout(zol_archive: Path, tmp_path: Path)
     assert found.layouts == (
         "{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",
     )
-    assert (found.runs, len(found.unmatched)) == (352, 88)
-    assert all("/results/" in path for path in found.unmatched)
+    assert (found.runs, len(found.unmatched_files)) == (352, 88)
+    assert all("/results/" in path for path in found.unmatched_files)
     assert found.suggestions == (
         "{rate_submit}-rate-submit/{variant}/{disks:int}-ssd/results/fio-{numjobs:int}-jobs",
     )

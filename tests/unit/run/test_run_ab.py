@@ -18,7 +18,7 @@ from iolab.hosts.kinds.fake import FakeProgram
 from iolab.hosts.kinds.rig import RigState
 from iolab.rigs.build import Done
 from iolab.rigs.builds import BuildRecord, BuildRequest
-from iolab.rigs.qemu import Disks
+from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.rigs.recipe import Rig
 from iolab.run import ab as module
 from iolab.run.ab import Ab, AbRequest, ab_study, absolute, machine_name
@@ -141,10 +141,9 @@ class Rigs:
             built(record)
         return []
 
-    def up(self, rig: str, name: str, disks: Disks, *_: object) -> RigState:
+    def up(self, rig: str, names: Sequence[str], options: MachineOptions, *_: object) -> None:
         self._stage("up")
-        self.disks, self.machine = disks, replace(STATE, name=name)
-        return self.machine
+        self.disks, self.machine = options.disks, replace(STATE, name=names[0])
 
     def down(self, name: str) -> bool:
         self._stage("down")

@@ -246,7 +246,7 @@ def test_two_presses_of_ctrl_c_end_all_clients(lab: Lab) -> None:
     stops = Interrupts()
 
     class Presser(Listener):
-        def waiting(self, *_: object) -> None:
+        def update_run(self, *_: object) -> None:
             stops.press(2)
 
     lab.listener = Presser()

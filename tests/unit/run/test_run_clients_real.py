@@ -113,8 +113,8 @@ def test_the_sum_is_what_the_block_layer_read(tmp_path: Path, fio: str, clients:
     with direct_reads() as reads:
 
         class Follower(Listener):
-            def started(self, *words: Any) -> None:
-                super().started(*words)
+            def begin_run(self, *words: Any) -> None:
+                super().begin_run(*words)
                 reads.follow(mounted_device(tmp_path))
 
         results = done(tmp_path, hosts, Follower(), target=target, options='thinktime = "2ms"')
@@ -134,7 +134,7 @@ def test_a_client_that_is_killed_costs_the_run(tmp_path: Path, fio: str) -> None
     class Killer(Listener):
         killed = 0
 
-        def waiting(self, run: Any, seconds: float, *_: Any) -> None:
+        def update_run(self, run: Any, seconds: float, *_: Any) -> None:
             if seconds > 4.0 and not self.killed:
                 for entry in Path("/proc").iterdir():
                     with contextlib.suppress(OSError):

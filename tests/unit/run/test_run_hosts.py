@@ -140,7 +140,7 @@ def test_runs_that_fail_on_one_host_are_done_again_there_alone(study: Path, tmp_
     assert {run[1] for run in heard["good"].runs} == {"finished"}
     heard, _ = done(study, out, [named("bad"), named("good")], How(resume=True))
     assert [run[1] for run in heard["bad"].runs] == ["finished"] * RUNS
-    assert heard["good"].end.left == 0
+    assert heard["good"].end.remaining == 0
 
 
 class Presser(Listener):
@@ -150,7 +150,7 @@ class Presser(Listener):
         super().__init__()
         self._stops, self._meet, self._presses = stops, meet, presses
 
-    def started(self, run: Any, name: str) -> None:
+    def begin_run(self, run: Any, name: str) -> None:
         if self._presses >= 0:
             self._meet.wait(20)
             self._stops.press(self._presses)
@@ -168,7 +168,7 @@ def test_ctrl_c_ends_all(presses: int, status: str, study: Path, tmp_path: Path)
         assert listener.end is not None
         assert listener.end.interrupted
     heard, _ = done(study, out, [named("a"), named("b")], How(resume=True))
-    assert all(listener.end.left == 0 for listener in heard.values())
+    assert all(listener.end.remaining == 0 for listener in heard.values())
     assert len(open_results(out).runs) == 2 * RUNS
 
 
@@ -217,7 +217,7 @@ def test_a_study_that_was_begun_on_no_host_leaves_nothing(study: Path, tmp_path:
 
 def test_a_fault_of_its_own_is_raised_once_all_have_ended(study: Path, tmp_path: Path) -> None:
     class Broken(Listener):
-        def started(self, run: Any, name: str) -> None:
+        def begin_run(self, run: Any, name: str) -> None:
             raise ZeroDivisionError
 
     good = Listener()

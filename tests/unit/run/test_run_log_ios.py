@@ -124,9 +124,9 @@ WINDOW = (T0 * 10**6, (T0 + 4000) * 10**6)
 def kept(
     run_dir: Path, window: tuple[int, int] | None = WINDOW, given: Load | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    noticed: list[str] = []
-    keep_ios(run_dir, given or load(), window, "box", noticed.append)
-    return read_io_log(run_dir), noticed
+    notes: list[str] = []
+    keep_ios(run_dir, given or load(), window, "box", notes.append)
+    return read_io_log(run_dir), notes
 
 
 def recording(run_dir: Path, name: str = "box") -> Recording:
@@ -136,8 +136,8 @@ def recording(run_dir: Path, name: str = "box") -> Recording:
 def test_all_events_are_in_the_recording_and_the_logs_are_gone(make: Make) -> None:
     one, two = events(seed=1), events(seed=2)
     run_dir = make(one, two)
-    found, noticed = kept(run_dir)
-    assert noticed == []
+    found, notes = kept(run_dir)
+    assert notes == []
     assert found["events"] == dict(Counter("write" if event[2] else "read" for event in one + two))
     assert found["kept"] is None
     assert not (run_dir / "ios").exists()
@@ -234,8 +234,8 @@ def test_sections_have_their_own_logs_and_steps_finer_ones(make: Make) -> None:
         file.rename(file.with_name(file.name.replace("fio_", "fio-step1_")))
     (run_dir / "ios" / "fio-step2_lat.2.log").write_text(lines(events(seed=8)))
     (run_dir / "fio.json").write_text(result(events(seed=7), events(seed=8)))
-    found, noticed = kept(run_dir, given=load(steps=[]))
-    assert noticed == []
+    found, notes = kept(run_dir, given=load(steps=[]))
+    assert notes == []
     assert found["kept"] is None
     names = {path.name for path in run_dir.iterdir() if path.name.endswith(".log")}
     assert names == {
@@ -261,21 +261,21 @@ def test_a_run_without_such_logs_is_left_alone(tmp_path: Path) -> None:
 def test_another_count_than_fios_keeps_the_logs_and_is_said(make: Make) -> None:
     listed = events(500)
     run_dir = make(listed, fio=result(listed, off=2))
-    found, noticed = kept(run_dir)
+    found, notes = kept(run_dir)
     reads = sum(event[2] == 0 for event in listed)
     assert f"{reads} reads, fio counted {reads + 2}" in found["differs"]
     assert found["kept"] == "ios"
     assert (run_dir / "ios" / "fio_lat.1.log").exists()
-    assert len(noticed) == 1
-    assert "stays in ios/" in noticed[0]
+    assert len(notes) == 1
+    assert "stays in ios/" in notes[0]
 
 
 def test_a_result_without_a_job_keeps_the_logs_and_is_said(make: Make) -> None:
     listed = events(500)
-    found, noticed = kept(make(listed, fio=json.dumps({"fio version": "fio-3.33", "jobs": []})))
+    found, notes = kept(make(listed, fio=json.dumps({"fio version": "fio-3.33", "jobs": []})))
     assert "of which fio's result knows nothing" in found["differs"]
     assert found["kept"] == "ios"
-    assert len(noticed) == 1
+    assert len(notes) == 1
 
 
 def test_after_a_ramp_the_count_of_latencies_is_what_counts(make: Make) -> None:
@@ -283,8 +283,8 @@ def test_after_a_ramp_the_count_of_latencies_is_what_counts(make: Make) -> None:
     document = json.loads(result(listed))
     for name in ("read", "write"):
         document["jobs"][0][name]["total_ios"] -= 3  # begun in the ramp
-    found, noticed = kept(make(listed, fio=json.dumps(document)))
-    assert noticed == []
+    found, notes = kept(make(listed, fio=json.dumps(document)))
+    assert notes == []
     assert found["kept"] is None
 
 
@@ -303,10 +303,10 @@ def test_damaged_lines_are_counted_and_the_log_stays(make: Make) -> None:
 @pytest.mark.parametrize("text", ["", "\0\0\0\0 no log at all", "<html>\n" * 20])
 def test_a_log_that_is_none_harms_nothing_but_itself(make: Make, text: str) -> None:
     run_dir = make(text, fio=result(events(10)))
-    found, noticed = kept(run_dir)
+    found, notes = kept(run_dir)
     assert found["problem"]
     assert found["kept"] == "ios"
-    assert len(noticed) == 1
+    assert len(notes) == 1
     assert (run_dir / "ios").is_dir()
 
 
@@ -317,10 +317,10 @@ def test_a_full_disk_or_no_leave_keeps_the_logs(
         raise OSError(28, "No space left on device")
 
     run_dir = make(events(50))
-    monkeypatch.setattr(log_ios, "_ingested", refuse)
-    found, noticed = kept(run_dir)
+    monkeypatch.setattr(log_ios, "_ingest", refuse)
+    found, notes = kept(run_dir)
     assert "No space left" in found["problem"]
-    assert "No space left" in noticed[0]
+    assert "No space left" in notes[0]
     assert (run_dir / "ios").is_dir()
 
 
@@ -332,9 +332,9 @@ def test_where_another_process_writes_the_hosts_recording_the_log_stays(make: Ma
     kept(first)
     with (first.parent.parent / "recordings" / "box" / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        found, noticed = kept(second, None)
+        found, notes = kept(second, None)
     assert "is being recorded" in found["problem"]
-    assert len(noticed) == 1
+    assert len(notes) == 1
     assert (second / "ios" / "fio_lat.1.log").is_file()
     assert [path.name for path in (first.parent.parent / "recordings").iterdir()] == ["box"]
 
@@ -356,8 +356,8 @@ def test_an_attempt_killed_before_its_mark_leaves_nothing_twice(
         with pytest.raises(Killed):
             kept(first)
     first.rename(first.parent.parent / "aside")  # as a resumed study does
-    found, noticed = kept(make(events(80, start=20_000)), None)
-    assert noticed == []
+    found, notes = kept(make(events(80, start=20_000)), None)
+    assert notes == []
     assert found["label"] == first.name
     recorded = recording(make(events(1), name="x"))
     assert sum(sum(segment.sources.values()) for segment in recorded.segments()) == 80
@@ -369,8 +369,8 @@ def test_an_attempt_killed_after_its_mark_gives_way_to_the_next(make: Make) -> N
     kept(first)  # marked; run.json was never written
     first.rename(first.parent.parent / "aside")
     again = make(events(80, start=20_000))
-    found, noticed = kept(again, None)
-    assert noticed == []
+    found, notes = kept(again, None)
+    assert notes == []
     assert found["label"] == f"{again.name} (2)"
     recorded = recording(again)
     assert [mark["label"] for mark in recorded.marks()] == [again.name, f"{again.name} (2)"]

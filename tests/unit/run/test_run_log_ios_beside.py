@@ -20,12 +20,12 @@ from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
-from iolab.recording.write import moving
+from iolab.recording.write import recovery
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_io_log
 from iolab.run.log_ios import keep_ios
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept.defaults import begin
+from iolab.statistics.kept.manage import begin
 from iolab.statistics.kept.paths import TIERS, files, folder_name
 from iolab.statistics.kept.writer import Keeper
 from iolab.workloads.base import Load
@@ -150,7 +150,7 @@ def run_of(recordings: Path, name: str, every: list[Event]) -> Path:
 def keep(
     run_dir: Path, recorder: Beside | None, start_s: int, ahead_ns: int = 0
 ) -> tuple[dict[str, Any], list[str]]:
-    noticed: list[str] = []
+    notes: list[str] = []
     load = Load(jobs=1, depth=1, runtime=4.0, ramp=0.0, offered_iops=None, space_bytes=0, facts={})
     window = (T0 + start_s * SECOND, T0 + (start_s + 4) * SECOND)
     keep_ios(
@@ -158,11 +158,11 @@ def keep(
         load,
         window,
         "box",
-        noticed.append,
+        notes.append,
         recorder=cast("StudyRecorder | None", recorder),
         ahead_ns=ahead_ns,
     )
-    return read_io_log(run_dir), noticed
+    return read_io_log(run_dir), notes
 
 
 def record(recorder: Beside, first_s: int, seconds: int) -> None:
@@ -214,11 +214,11 @@ def test_one_recording_holds_what_the_recorder_and_fio_saw(
     recordings: Path, recorder: Beside
 ) -> None:
     record(recorder, 0, 10)
-    found, noticed = keep(run_of(recordings, "0001-aa", listed(300, 1, 3)), recorder, 3)
-    assert (noticed, found["kept"], found["recording"]) == ([], None, "recordings/box")
+    found, notes = keep(run_of(recordings, "0001-aa", listed(300, 1, 3)), recorder, 3)
+    assert (notes, found["kept"], found["recording"]) == ([], None, "recordings/box")
     record(recorder, 10, 20)  # what comes after stands in order too
-    found, noticed = keep(run_of(recordings, "0002-aa", listed(500, 2, 20)), recorder, 20)
-    assert (noticed, found["label"]) == ([], "0002-aa")
+    found, notes = keep(run_of(recordings, "0002-aa", listed(500, 2, 20)), recorder, 20)
+    assert (notes, found["label"]) == ([], "0002-aa")
     assert [each.name for each in recordings.iterdir()] == ["box"]
     assert [
         list(recordings.parent.glob(f"runs/*/{name}")) for name in ("ios", "ios/recording")
@@ -280,8 +280,8 @@ def test_counters_are_kept_across_what_was_taken_in(recordings: Path, recorder: 
 def test_the_log_is_shifted_to_the_recordings_time(recordings: Path, recorder: Beside) -> None:
     every = listed(300, 1, 3)
     run_dir = run_of(recordings, "0001-aa", every)
-    found, noticed = keep(run_dir, recorder, 3, ahead_ns=3600 * SECOND)
-    assert noticed == []
+    found, notes = keep(run_dir, recorder, 3, ahead_ns=3600 * SECOND)
+    assert notes == []
     recording = Recording(recordings / "box")
     assert recording.segments()[0].first_ns == T0 + 3600 * SECOND + every[0][0] * 10**6
     assert found["from_ns"] == T0 + 3603 * SECOND
@@ -306,7 +306,7 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(
     run_dir = run_of(recordings, "0001-aa", every)
     with monkeypatch.context() as patched:
         if moment == "within":
-            patched.setattr(moving, "append_line", lambda *_, **__: kill())
+            patched.setattr(recovery, "append_line", lambda *_, **__: kill())
         else:
             patched.setattr(recorder, moment, kill)
         with pytest.raises(KilledError):
@@ -319,8 +319,8 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(
         recorder.die()
         recorder.writer = Beside(recordings / "box").writer
         recorder.is_recording = True
-    found, noticed = keep(run_of(recordings, "0001-aa", listed(500, 2, 30)), recorder, 30)
-    assert (noticed, found["kept"]) == ([], None)
+    found, notes = keep(run_of(recordings, "0001-aa", listed(500, 2, 30)), recorder, 30)
+    assert (notes, found["kept"]) == ([], None)
     assert fio_rows(Recording(recordings / "box")) == 500
 
 
@@ -338,16 +338,16 @@ def test_a_recorder_killed_at_the_take_over_costs_nothing(
 
     run_dir = run_of(recordings, "0001-aa", listed(400, 1, 3))
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "append_line", die)
-        found, noticed = keep(run_dir, recorder, 3)
-    assert (noticed, found["kept"]) == ([], None)
+        patched.setattr(recovery, "append_line", die)
+        found, notes = keep(run_dir, recorder, 3)
+    assert (notes, found["kept"]) == ([], None)
     recording = Recording(recordings / "box")
     assert fio_rows(recording) == 400
     assert total(recording, "io.ops") == 100, "what was hot is sealed by the next writer"
     again = Beside(recordings / "box")
-    found, noticed = keep(run_of(recordings, "0002-aa", listed(300, 2, 30)), again, 30)
+    found, notes = keep(run_of(recordings, "0002-aa", listed(300, 2, 30)), again, 30)
     again.writer.close()
-    assert (noticed, fio_rows(recording)) == ([], 700)
+    assert (notes, fio_rows(recording)) == ([], 700)
 
 
 def test_a_full_disk_at_the_take_over_leaves_no_part(
@@ -358,10 +358,10 @@ def test_a_full_disk_at_the_take_over_leaves_no_part(
 
     run_dir = run_of(recordings, "0001-aa", listed(400, 1, 3))
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "append_line", full)
-        found, noticed = keep(run_dir, recorder, 3)
+        patched.setattr(recovery, "append_line", full)
+        found, notes = keep(run_dir, recorder, 3)
     assert "No space left" in found["problem"]
-    assert len(noticed) == 1
+    assert len(notes) == 1
     assert found["kept"] == "ios"
     assert (run_dir / "ios" / "fio_lat.1.log").is_file()
     assert fio_rows(Recording(recordings / "box")) == 0

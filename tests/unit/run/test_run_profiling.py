@@ -66,7 +66,7 @@ def test_profiles_are_made_after_the_measured_runs_and_lie_apart(
 ) -> None:
     out = do()
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left) == (10, 0, 0)
+    assert (heard.end.finished, heard.end.failed, heard.end.remaining) == (10, 0, 0)
     assert [path.name[:4] for path in run_directories(out)] == [
         f"{number:04d}" for number in range(1, 9)
     ]
@@ -135,7 +135,7 @@ def test_without_perf_the_measured_runs_are_all_made(
     del profiled.programs["perf"]
     out = do()
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left) == (8, 0, 0)
+    assert (heard.end.finished, heard.end.failed, heard.end.remaining) == (8, 0, 0)
     assert [
         note
         for note in heard.notes
@@ -211,7 +211,7 @@ def test_results_say_that_profiles_are_missing(do: Do, profiled: FakeHost) -> No
     shutil.rmtree(out / "profiles")
     standing = Results(out).standing
     assert standing is not None
-    assert (standing.planned, len(standing.gone)) == (10, 2)
+    assert (standing.planned, len(standing.lost)) == (10, 2)
 
 
 def test_a_host_where_perf_cannot_be_started_is_a_problem_in_words(

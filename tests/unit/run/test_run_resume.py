@@ -42,7 +42,7 @@ def test_what_is_missing_is_done_in_the_same_order_under_the_same_names(
     agreed(out)
     assert "resumed: 3 of 8 runs are there, 5 are done now" in heard.notes
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left) == (8, 0, 0)
+    assert (heard.end.finished, heard.end.failed, heard.end.remaining) == (8, 0, 0)
     kinds = [event["event"] for event in read_journal(out)[0]]
     assert (kinds.count("planned"), kinds.count("resumed"), kinds[-1]) == (8, 1, "closed")
 
@@ -82,7 +82,7 @@ def test_runs_that_failed_are_done_again_and_kept_aside(
     else:
 
         class Impatient(Listener):
-            def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
+            def update_run(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
                 if run.number == 2:
                     stops.press(2)
 
@@ -161,7 +161,7 @@ def test_fail_fast_stops_and_resume_goes_on_with_the_run_that_failed(
     out = do(fail_fast=True)
     assert [status for _, status, _ in heard.runs] == ["finished", "finished", "failed"]
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left, heard.end.interrupted) == (
+    assert (heard.end.finished, heard.end.failed, heard.end.remaining, heard.end.interrupted) == (
         2,
         1,
         5,

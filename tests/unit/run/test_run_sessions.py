@@ -99,7 +99,7 @@ def test_a_session_for_each_boot_by_hand(
     out = do(changes=ONE_CELL)
     assert variants(out) == ["plain"] * 2
     assert heard.end is not None
-    assert heard.end.left == 10
+    assert heard.end.remaining == 10
     assert any("session 2 of 6 (synced) is next" in note for note in heard.notes)
     with pytest.raises(UsageError, match="nothing shows that session 2"):
         do(resume=True)
@@ -108,7 +108,7 @@ def test_a_session_for_each_boot_by_hand(
         do(resume=True)
     assert variants(out) == [variant for variant in ORDER for _ in range(2)]
     assert steps(out) == [(number, "begun", f"boot-{number}") for number in range(1, 7)]
-    assert heard.end.left == 0
+    assert heard.end.remaining == 0
     assert read_journal(out)[0][-1]["event"] == "closed"
     do(resume=True)
     assert heard.notes[-1] == "all 12 runs are there; nothing is left to do"
@@ -145,7 +145,7 @@ def test_commands_restart_the_host_when_all_else_has_ended(
     assert variants(out) == ["plain"] * 2 + ["synced"] * 4 + ["plain"] * 2
     assert steps(out)[-2:] == [(4, "begin", "boot-4"), (4, "begun", "boot-5")]
     assert heard.end is not None
-    assert heard.end.left == 0
+    assert heard.end.remaining == 0
 
 
 def test_a_restart_that_did_not_happen_is_asked_for_again(
@@ -287,7 +287,7 @@ def test_failed_runs_of_a_session_that_is_over_are_not_repeated(
     assert read_plan(out / "runs" / failed[0]).status == "failed"
     assert variants(out) == [variant for variant in ORDER for _ in range(2)]
     assert heard.end is not None
-    assert heard.end.left == 0
+    assert heard.end.remaining == 0
 
 
 def test_a_session_that_a_restart_cut_off_is_not_skipped(

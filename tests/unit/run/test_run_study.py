@@ -58,7 +58,7 @@ def test_a_study_leaves_everything_that_is_needed_to_judge_it(
     }
     assert heard.runs == [(number, "finished", "") for number in range(1, 9)]
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left, heard.end.interrupted) == (
+    assert (heard.end.finished, heard.end.failed, heard.end.remaining, heard.end.interrupted) == (
         8,
         0,
         0,
@@ -225,7 +225,7 @@ def test_a_full_disk_fails_runs_and_keeps_what_was_measured(
 
 
 def test_one_interrupt_finishes_the_run_and_stops(do: Do, host: FakeHost, heard: Listener) -> None:
-    stops = Interrupts(lambda: heard.noticed("stopping"))
+    stops = Interrupts(lambda: heard.notice("stopping"))
 
     def work(command: Sequence[str], directory: Path) -> None:
         write_result(command, directory)
@@ -236,7 +236,7 @@ def test_one_interrupt_finishes_the_run_and_stops(do: Do, host: FakeHost, heard:
     assert heard.runs == [(1, "finished", "")]
     assert heard.notes == ["stopping"]
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.left, heard.end.interrupted) == (1, 7, True)
+    assert (heard.end.finished, heard.end.remaining, heard.end.interrupted) == (1, 7, True)
     assert events(out)[-3:] == ["started", "finished", "stopped"]
     assert not host.ended
 
@@ -245,7 +245,7 @@ def test_two_interrupts_end_the_run_now(do: Do, host: FakeHost, heard: Listener)
     stops = Interrupts()
 
     class Impatient(Listener):
-        def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
+        def update_run(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
             if seconds > 1:
                 stops.press(2)
 
@@ -259,7 +259,7 @@ def test_two_interrupts_end_the_run_now(do: Do, host: FakeHost, heard: Listener)
     assert host.clock.monotonic() < 2
     assert host.removed[-1].endswith("/scratch")
     assert impatient.end is not None
-    assert impatient.end.left == 8
+    assert impatient.end.remaining == 8
 
 
 def test_missing_fio_is_told_with_the_way_to_get_it_and_leaves_nothing(

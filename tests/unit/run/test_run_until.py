@@ -58,7 +58,7 @@ def test_a_study_ends_with_the_look_that_decides(
     assert look["rules"] == {RULE: outcome}
     assert len(names(out)) == 6
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.left) == (6, 0)
+    assert (heard.end.finished, heard.end.remaining) == (6, 0)
     kinds = [event["event"] for event in read_journal(out)[0]]
     assert (kinds.count("planned"), kinds[-1]) == (6, "closed")
     standing = Opened(out).standing
@@ -135,7 +135,7 @@ def test_a_stopped_study_says_what_is_to_come(do: Do, host: FakeHost) -> None:
     stops = Interrupts()
 
     class Impatient(Listener):
-        def ended(self, run: Any, *words: Any) -> None:
+        def end_run(self, run: Any, *words: Any) -> None:
             if run.number == 7:
                 stops.press()
 
@@ -184,7 +184,7 @@ def test_a_file_may_say_when_it_ends(tmp_path: Path) -> None:
     assert loaded.until is not None
     assert loaded.repetitions == loaded.until.at_most == 12
     assert [str(rule) for rule in loaded.until.rules] == ["write.iops within 5 %"]
-    assert loaded.resolved()["until"]["looks"] == [3, 5, 8, 10, 12]
+    assert loaded.as_data()["until"]["looks"] == [3, 5, 8, 10, 12]
     again = load_study(path, Changes(at_most=16))
     assert again.repetitions == 16
     assert Changes.from_data(again.changes.as_data()) == again.changes
@@ -265,7 +265,7 @@ def test_a_check_before_the_first_look_is_inconclusive(
     stops = Interrupts()
 
     class Impatient(Listener):
-        def ended(self, run: Any, *words: Any) -> None:
+        def end_run(self, run: Any, *words: Any) -> None:
             if run.number == 5:
                 stops.press()
 

@@ -31,7 +31,7 @@ from iolab.workloads.fio import FioWorkload
 from iolab.workloads.fio_model import FioOptions
 from support.acting import study_text
 from support.recorded import MEMORY
-from support.waiting import PATIENCE, until
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.fio
 
@@ -187,7 +187,7 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
     mine = {entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()}
 
     def kill() -> None:
-        """End the first iostat that this study starts, once it has reported."""
+        """End the first iostat that this study starts, once it has reported to its file."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for entry in Path("/proc").iterdir():
@@ -195,9 +195,8 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
                     entry.name.isdigit()
                     and entry.name not in mine
                     and _is_our_iostat(entry, tmp_path)
+                    and _has_reported(entry, tmp_path)
                 ):
-                    log = (entry / "fd/1").readlink()
-                    until(lambda log=log: log.stat().st_size, "its first report")  # type: ignore[misc]
                     os.kill(int(entry.name), signal.SIGKILL)
                     return
             time.sleep(0.02)
@@ -225,6 +224,16 @@ def _is_our_iostat(entry: Path, below: Path) -> bool:
     try:
         command = (entry / "cmdline").read_bytes().split(b"\0")
         return command[0].endswith(b"iostat") and (entry / "cwd").resolve().is_relative_to(below)
+    except OSError:
+        return False
+
+
+def _has_reported(entry: Path, below: Path) -> bool:
+    """Whether the output of a process is a file below a directory, and not empty.
+    `iostat -V` writes to a pipe, and ends at once."""
+    try:
+        log = (entry / "fd/1").readlink()
+        return log.is_relative_to(below) and log.stat().st_size > 0
     except OSError:
         return False
 

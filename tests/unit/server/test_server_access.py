@@ -299,3 +299,14 @@ def test_a_long_head_is_refused_however_it_comes(anyone: TestClient, door: Door)
         == 431
     )
     assert anyone.get(f"/api/v1/recordings?x={'x' * 17_000}", headers=token).status_code == 431
+
+
+def test_a_browser_without_a_token_gets_a_page(anyone: TestClient, door: Door) -> None:
+    answer = anyone.get("/?token=wrong", headers={"accept": "text/html,*/*"})
+    assert answer.status_code == 401
+    assert answer.headers["content-type"].startswith("text/html")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "--token-file" in answer.text
+    assert "wrong" not in answer.text
+    assert door.token not in answer.text

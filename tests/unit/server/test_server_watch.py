@@ -25,8 +25,10 @@ from iolab.server.alerts.alert_log import LogFile
 from iolab.server.alerts.commands import Commands, read_commands
 from iolab.server.alerts.watch import Watch
 from iolab.server.base.json_store import JsonStore
+from iolab.server.base.models import PercentilesAnswer
 from iolab.server.base.store import Store
 from iolab.server.http.actions import AppState
+from iolab.server.queries.queries import ask
 from iolab.statistics.kept import manage
 from support.golden import Golden
 from support.recordings import SECOND, START, events
@@ -40,6 +42,7 @@ def plain(**changes: Any) -> dict[str, Any]:
         "name": "busy",
         "recording": "live",
         "statistic": "io.ops",
+        "percentile": "",
         "exceeds": 500,
         "falls_below": None,
         "for_seconds": 2,
@@ -460,7 +463,7 @@ def test_there_are_so_many_alerts(watch_of: Watched) -> None:
 
 def line(number: int) -> AlertLine:
     return AlertLine.model_validate(
-        {"time_ns": number, "name": "a", "event": "raised", "value": None, "words": "x" * 200}
+        {"time_ns": number, "name": "a", "event": "raised", "value": None, "words": "x" * 145}
     )
 
 
@@ -543,3 +546,53 @@ def test_commands_of_someone_else_are_refused(tmp_path: Path) -> None:
     os.chown(path, 12345, 12345)
     with pytest.raises(UsageError, match="others could change"):
         read_commands(path)
+
+
+@pytest.mark.parametrize("percentile", ["p50", "p99", "max"])
+def test_a_percentile_is_watched_as_the_page_draws_it(
+    growing: Growing, watch_of: Watched, percentile: str
+) -> None:
+    """The values of the preview are the lines of the map, and the watch says what it previews."""
+    for many in (200, 200, 0, 200, 200, 200, 10):
+        growing.second(many)
+    watch = watch_of()
+    lines = ask(
+        Store([growing.path]),
+        {"statistic": "io.ops[latency]", "interval": "1s", "drawn": "percentiles", "from": "1s"},
+    )
+    assert isinstance(lines, PercentilesAnswer)
+    line = next(line.values for line in lines.keys if line.key == percentile)
+    low = min(value for value in line[:6] if value is not None) - 1
+    alert = Alert.model_validate(
+        plain(statistic="io.ops[latency]", percentile=percentile, exceeds=low)
+    )
+    found = watch.preview(alert, START + SECOND, START + 7 * SECOND)
+    shift = (lines.t0_ns - found.t0_ns) // SECOND
+    assert found.unit == "ns"
+    assert found.values[shift : shift + 6] == line[: 6 - shift]
+    assert found.values[2] is None
+    # the second without I/O breaks what is pending: raised in the second after two more
+    assert found.raised == [(START + 2 * SECOND, START + 7 * SECOND)]
+    watch.put("busy", alert)
+    watch.look()
+    (raised,) = watch.log.latest().lines
+    assert (raised.event, raised.recording, raised.unit) == ("raised", "live", "ns")
+    assert raised.at_ns is not None
+    assert raised.value in line
+    assert f"{percentile} of io.ops[latency] exceeds" in raised.words
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"percentile": "p99"},
+        {"percentile": "p99", "statistic": "io.ops[offset]"},
+        {"percentile": "p99", "statistic": "io.bytes[latency]"},
+        {"statistic": "io.ops[latency]"},
+    ],
+)
+def test_what_has_no_percentile(
+    growing: Growing, watch_of: Watched, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        watch_of().preview(Alert.model_validate(plain(**changes)), START, START + SECOND)

@@ -48,7 +48,7 @@ def test_its_log_has_the_recorders_count(tmp_path: Path) -> None:
 def test_a_count_that_is_none_is_nothing(samples: object, tmp_path: Path) -> None:
     host = fake_host()
     source = RecordedCounters(CounterOptions(), host, host.clock, ())
-    assert source.counted({"samples": samples}) == ["samples 0\n"]
+    assert source.count_lines({"samples": samples}) == ["samples 0\n"]
 
 
 def test_the_statistics_that_it_names_are_there() -> None:

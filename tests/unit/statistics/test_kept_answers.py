@@ -21,7 +21,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.storage_kind import BITS
+from iolab.statistics.kept.paths import BITS
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.tiers import segment_maps as scanning
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make

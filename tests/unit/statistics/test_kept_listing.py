@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.listing import ADDING
+from iolab.statistics.kept.manage import ADDING
 from iolab.statistics.language.intervals import SECOND
 from support.kept_data import HOUR, START, make
 

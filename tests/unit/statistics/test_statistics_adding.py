@@ -18,10 +18,14 @@ from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Stack
-from iolab.statistics.answers.export import as_json, csv_lines
-from iolab.statistics.answers.follow_rows import as_data as moment_data
-from iolab.statistics.answers.follow_rows import moments
-from iolab.statistics.answers.json_form import as_data, largest
+from iolab.statistics.answers.json_form import (
+    as_data,
+    as_json,
+    csv_lines,
+    largest,
+    moment_as_data,
+    moments,
+)
 from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START
 from support.statistics_data import Event, recording_of, trace_of
@@ -151,7 +155,7 @@ def test_what_overlaps_is_never_summed(tmp_path: Path) -> None:
     assert csv_lines(found.statistic, found, 2)[3].endswith(",(others),")
     [first, *_] = moments(found, START + SECOND, START + 3 * SECOND, 2)
     assert [key for key, _ in first.keys] == ["sda", "sda1", None]
-    assert moment_data(found.statistic, found, first)["others"] is None
+    assert moment_as_data(found.statistic, found, first)["others"] is None
     assert as_data(found.statistic, found, None)["others"] is None
     # a single one is no sum
     assert as_data(found.statistic, found, 3)["others"]["mean"] == pytest.approx(10)

@@ -13,7 +13,7 @@ from iolab.recording.base.conditions import Where
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.breakdown import dimensions_of
+from iolab.statistics.ask.drill import dimensions_of
 from iolab.statistics.ask.query import heat
 from support.recordings import SECOND, START, events
 

@@ -24,13 +24,11 @@ from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
-from iolab.statistics.answers.export import as_json, csv_lines
-from iolab.statistics.answers.follow_rows import as_data, moments
+from iolab.statistics.answers.json_form import as_json, csv_lines, moment_as_data, moments
 from iolab.statistics.ask.drill import next_breakdowns
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.paths import TIERS, files, folder_name
-from iolab.statistics.kept.storage_kind import BITS
+from iolab.statistics.kept.paths import BITS, TIERS, files, folder_name
 from iolab.statistics.language.names import parse
 from support.kept_data import START as KEPT_START
 from support.kept_data import aged, io
@@ -187,7 +185,7 @@ def test_it_is_told_as_bytes_and_not_as_a_count(tmp_path: Path) -> None:
     told = json.loads(as_json(asked, answer, None))
     assert (told["weight"], told["count"], told["events"]) == ("bytes", [12288], 2)
     [moment] = moments(answer, START, START + SECOND, None)
-    assert {name: as_data(asked, answer, moment)[name] for name in ("weight", "count")} == {
+    assert {name: moment_as_data(asked, answer, moment)[name] for name in ("weight", "count")} == {
         "weight": "bytes",
         "count": [12288],
     }

@@ -14,8 +14,7 @@ from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask import drill
-from iolab.statistics.ask import hierarchy as paths
-from iolab.statistics.ask.hierarchy import Branch, branches, hierarchy
+from iolab.statistics.ask.drill import Branch, branches, hierarchy
 from iolab.statistics.ask.query import query
 from iolab.statistics.language.catalogue import CATALOGUE
 from iolab.statistics.language.fields import QUANTIZED
@@ -158,7 +157,7 @@ def test_paths_are_a_tree(tmp_path: Path) -> None:
         assert ([each.name for each in few.children], few.others, few.left) == (["x", "y"], 0, 0)
         few = hierarchy(opened, "io.ops", least=0.3).root.children[0].children[0]
         assert ([each.name for each in few.children], few.others, few.left) == (["x"], 3, 1)
-        data = json.loads(json.dumps(paths.as_data(found, depth=1)))
+        data = json.loads(json.dumps(drill.tree_as_data(found, depth=1)))
         assert (data["root"]["children"][0]["others"], data["root"]["children"][0]["left"]) == (
             11,
             2,
@@ -175,7 +174,7 @@ def test_what_has_no_paths(tmp_path: Path) -> None:
 def test_a_path_of_thousands_of_parts() -> None:
     deep = branches([("/".join(["x"] * 5000), 7)])
     assert deep.total == 7
-    assert paths.as_data(paths.Tree(parse("io.ops[file]"), 7, 0, deep))["root"]["total"] == 7
+    assert drill.tree_as_data(drill.Tree(parse("io.ops[file]"), 7, 0, deep))["root"]["total"] == 7
 
 
 names = some.lists(some.sampled_from(["a", "b", "c", "..", ""]), max_size=5).map("/".join)

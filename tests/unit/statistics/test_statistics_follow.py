@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iolab.cli.query_follow import written
+from iolab.cli.query_follow import format_answers
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
@@ -23,8 +23,7 @@ from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.follow_rows import as_data, moments
-from iolab.statistics.answers.json_form import largest
+from iolab.statistics.answers.json_form import largest, moment_as_data, moments
 from iolab.statistics.ask import follow
 from iolab.statistics.ask.follow import Follower
 from iolab.statistics.ask.query import query
@@ -128,7 +127,7 @@ def followed(clock: Growing, name: str, **asked: Any) -> tuple[list[Any], list[s
         Recording(clock.writer.directory), statistic, clock=clock, said=said.append, **asked
     )
     found = [
-        as_data(statistic, piece.answer, moment)
+        moment_as_data(statistic, piece.answer, moment)
         for piece in follower.pieces()
         for moment in moments(piece.answer, piece.first_ns, piece.until_ns, None)
     ]
@@ -161,7 +160,8 @@ def test_what_was_lost_is_told_by_kind(tmp_path: Path) -> None:
     )
     pieces = list(follower.pieces())
     lines = [
-        line.partition("  ! ")[2] for line in written(iter(pieces), parse("io.ops"), "text", None)
+        line.partition("  ! ")[2]
+        for line in format_answers(iter(pieces), parse("io.ops"), "text", None)
     ]
     assert lines == [
         "",
@@ -169,7 +169,9 @@ def test_what_was_lost_is_told_by_kind(tmp_path: Path) -> None:
         "1 unmatched issue or completion event",
         "",
     ]
-    told = [json.loads(line) for line in written(iter(pieces), parse("io.ops"), "json", None)]
+    told = [
+        json.loads(line) for line in format_answers(iter(pieces), parse("io.ops"), "json", None)
+    ]
     assert [each["lost"] for each in told] == [0, 1204, 1, 0]
     assert [each["losses"] for each in told] == [
         {},
@@ -342,7 +344,7 @@ def test_lines_in_every_style(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             clock=clock,
             said=lambda _: None,
         )
-        return list(written(follower.pieces(), asked, style, top))
+        return list(format_answers(follower.pieces(), asked, style, top))
 
     series = lines("io.ops", "text")
     assert len(series) == 4

@@ -21,7 +21,7 @@ from iolab.recording.read.trace import Trace
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine import numbers
+from iolab.statistics.engine import cells
 from iolab.statistics.engine.engine import Engine
 from support.recordings import events as events_of
 from support.recordings import unsealed
@@ -149,7 +149,7 @@ def test_numbers_are_compared(tmp_path: Path, name: str) -> None:
 def test_many_keys_are_summed_beyond_the_largest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numbers, "MOST_CELLS", 0)
+    monkeypatch.setattr(cells, "MOST_CELLS", 0)
     held = [
         Event(START + place, process=f"p{place % 50:02}" if place % 3 else "big")
         for place in range(3000)
@@ -420,6 +420,7 @@ def test_the_engine_stays_within_its_bounds(
         with pytest.raises(FormatError, match=r"configuration has been locked|locked"):
             engine.ask("SET memory_limit = '100GB'")
     monkeypatch.setattr(module, "MEMORY", "20MB")
+    monkeypatch.setattr(module, "DATABASES", module.Databases())
     with (
         Engine(tmp_path) as engine,
         pytest.raises(IolabError, match="needs more than 20MB of memory; ask for less time"),

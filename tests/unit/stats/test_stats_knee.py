@@ -104,7 +104,7 @@ def noisy_repetitions(count: int, noise: float) -> list[tuple[np.ndarray, np.nda
 def test_repetitions_give_the_median_and_the_range() -> None:
     found = knee_over_repetitions(noisy_repetitions(5, 0.05), LOADS)
     assert isinstance(found, KneeEstimate)
-    assert (found.repetitions, found.found) == (5, 5)
+    assert (found.repetitions, found.with_knee) == (5, 5)
     assert found.load in LOADS
     for value, limits in (
         (found.load, found.load_range),
@@ -164,7 +164,7 @@ def test_fewer_than_half_with_a_knee_is_no_clear_knee() -> None:
     flat = (np.full(11, 100.0), LOADS / 100)
     mostly = knee_over_repetitions([*noisy_repetitions(3, 0.02), flat, flat], LOADS)
     assert isinstance(mostly, KneeEstimate)
-    assert (mostly.found, mostly.repetitions) == (3, 5)
+    assert (mostly.with_knee, mostly.repetitions) == (3, 5)
     rarely = knee_over_repetitions([*noisy_repetitions(1, 0.02), flat, flat], LOADS)
     assert isinstance(rarely, NoKnee)
     assert rarely.reason.startswith("1 of 3 repetitions")

@@ -28,14 +28,14 @@ def test_without_changes_nothing_changes(tmp_path: Path) -> None:
     plain, same = (read(tmp_path, study_text(), changes) for changes in (Changes(), Changes()))
     assert plain == same
     assert not Changes()
-    assert plain.resolved()["changes"] == {}
+    assert plain.as_data()["changes"] == {}
 
 
 def test_repetitions_seed_and_runtime_take_the_files_place(tmp_path: Path) -> None:
     text = study_text(extra='workload.runtime = "7s"\n')
     study = read(tmp_path, text, Changes(repetitions=5, seed=9, runtime="3s"))
     assert (study.repetitions, study.seed) == (5, 9)
-    assert {cell.resolved()["workload"]["runtime"] for cell in study.cells} == {3.0}
+    assert {cell.as_data()["workload"]["runtime"] for cell in study.cells} == {3.0}
     assert study.text == text
 
 
@@ -68,7 +68,7 @@ def test_again_adds_an_arm_equal_to_the_baseline_that_takes_its_turn(tmp_path: P
     )
     assert (study.variants, study.baseline) == (("plain", "synced", "synced-again"), "synced")
     by_arm = {
-        name: [cell.resolved() for cell in study.cells if cell.variant == name]
+        name: [cell.as_data() for cell in study.cells if cell.variant == name]
         for name in study.variants
     }
     assert by_arm["synced-again"] == by_arm["synced"] != by_arm["plain"]
@@ -236,14 +236,14 @@ workload = { options.size = "2m", options.direct = true }
 def test_the_reduced_form_applies_and_flags_override_it(tmp_path: Path) -> None:
     text = study_text(extra=REDUCED)
     study = read(tmp_path, text, Changes(reduced=True))
-    workloads = [cell.resolved()["workload"] for cell in study.cells]
+    workloads = [cell.as_data()["workload"] for cell in study.cells]
     assert study.repetitions == 1
     assert [dict(cell.factors) for cell in study.cells] == [{"numjobs": 4}] * 2
     assert {work["runtime"] for work in workloads} == {1.0}
     assert {(work["options"]["size"], work["options"]["direct"]) for work in workloads} == {
         ("2m", True)
     }
-    assert study.resolved()["changes"] == {"reduced": True}
+    assert study.as_data()["changes"] == {"reduced": True}
     other = read(
         tmp_path,
         text,
@@ -252,8 +252,8 @@ def test_the_reduced_form_applies_and_flags_override_it(tmp_path: Path) -> None:
         ),
     )
     assert (other.repetitions, {cell.factors["numjobs"] for cell in other.cells}) == (3, {1})
-    assert {cell.resolved()["workload"]["options"]["size"] for cell in other.cells} == {"8m"}
-    assert {cell.resolved()["workload"]["runtime"] for cell in other.cells} == {1.0}
+    assert {cell.as_data()["workload"]["options"]["size"] for cell in other.cells} == {"8m"}
+    assert {cell.as_data()["workload"]["runtime"] for cell in other.cells} == {1.0}
 
 
 def test_a_reduced_table_that_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:

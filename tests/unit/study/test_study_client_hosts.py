@@ -48,13 +48,13 @@ protocol = ["nfs", "smb"]
         "local-2": "local",
         "b:2222": "ssh:b:2222",
     }
-    assert study.cells[0].resolved()["load"]["hosts"][0] == "root@a"
+    assert study.cells[0].as_data()["load"]["hosts"][0] == "root@a"
 
 
 def test_a_study_without_client_hosts_is_as_before(tmp_path: Path) -> None:
     study = read(tmp_path, "")
     assert [cell.load for cell in study.cells] == [None]
-    assert "load" not in study.cells[0].resolved()
+    assert "load" not in study.cells[0].as_data()
 
 
 def test_variants_have_their_own_mounts(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, keys: set[str]) -> No
 
 def test_the_host_of_the_target_is_no_option_of_its_plugin(tmp_path: Path) -> None:
     study = read(tmp_path, '[target]\nhost = "root@server"\npath = "/tank"')
-    assert study.cells[0].resolved()["target"]["path"] == "/tank"
+    assert study.cells[0].as_data()["target"]["path"] == "/tank"
     assert target_host(study.file) == "root@server"
     assert target_host(study.file, Changes(target={"host": "local"})) == "local"
     study.file.write_text("[target]\nhost = 7\n" + WORKLOAD)

@@ -80,7 +80,7 @@ def test_every_command_is_listed_with_its_place(tmp_path: Path) -> None:
 
 
 def test_the_manifest_has_them(tmp_path: Path) -> None:
-    resolved = read(tmp_path, COMMANDS).resolved()
+    resolved = read(tmp_path, COMMANDS).as_data()
     assert resolved["hooks"] == {
         "before": {"study": ["uname -a"], "run": ["true"]},
         "after": {"run": ["true", "false"]},

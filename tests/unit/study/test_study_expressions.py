@@ -177,7 +177,7 @@ def test_a_study_means_the_hosts_memory_and_the_cells_factors(tmp_path: Path) ->
     path = tmp_path / "s.toml"
     path.write_text(STUDY.format(size="0.5 * memory / numjobs"), "utf-8")
     options = [
-        cell.resolved()["workload"]["options"] for cell in load_study(path, host=fake_host()).cells
+        cell.as_data()["workload"]["options"] for cell in load_study(path, host=fake_host()).cells
     ]
     memory = 16384000 * 1024
     assert options == [
@@ -195,7 +195,7 @@ def test_levels_may_be_expressions(tmp_path: Path) -> None:
     )
     study = load_study(path, host=fake_host())
     assert [
-        (cell.factors["size"], cell.resolved()["workload"]["options"]["size"])
+        (cell.factors["size"], cell.as_data()["workload"]["options"]["size"])
         for cell in study.cells
     ] == [("8m", "8m"), ("memory / 4", 4000 * 2**20)]
 
@@ -205,7 +205,7 @@ def test_a_factor_that_only_an_expression_names_is_used(tmp_path: Path) -> None:
     path.write_text(
         STUDY.format(size="memory / share").replace("numjobs = [1, 4]", "share = [2]"), "utf-8"
     )
-    assert load_study(path, host=fake_host()).cells[0].resolved()["workload"]["options"] == {
+    assert load_study(path, host=fake_host()).cells[0].as_data()["workload"]["options"] == {
         "size": 8000 * 2**20
     }
 

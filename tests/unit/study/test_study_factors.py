@@ -45,7 +45,7 @@ def test_zipped_factors_go_in_step_where_the_first_of_them_stands(tmp_path: Path
         '[factors]\nbs = ["4k", "8k"]\nnumjobs = [1, 2]\niodepth = [32, 16]\nzip = [["bs", "iodepth"]]\n',
     )
     assert levels(study) == [("4k", 1, 32), ("4k", 2, 32), ("8k", 1, 16), ("8k", 2, 16)]
-    assert study.cells[0].resolved()["workload"]["options"] == {
+    assert study.cells[0].as_data()["workload"]["options"] == {
         "size": "1m",
         "bs": "4k",
         "numjobs": 1,
@@ -91,7 +91,7 @@ def test_a_cell_lacks_the_factors_that_its_set_lacks(tmp_path: Path) -> None:
         {"numjobs": 2},
         {"iodepth": 8},
     ] * 2
-    assert study.cells[2].resolved()["workload"]["options"] == {"size": "1m", "iodepth": 8}
+    assert study.cells[2].as_data()["workload"]["options"] == {"size": "1m", "iodepth": 8}
     assert len({cell.identity() for cell in study.cells}) == 6
     assert len(plan_runs(study, lambda cell: 1.0).runs) == 36
 

@@ -66,7 +66,7 @@ def test_the_smallest_study_has_defaults(tmp_path: Path) -> None:
         "directory",
         "fio",
     )
-    workload = cell.resolved()["workload"]
+    workload = cell.as_data()["workload"]
     assert (workload["kind"], workload["runtime"], workload["options"]) == (
         "fio",
         2.0,
@@ -82,7 +82,7 @@ def test_cells_are_variants_by_levels_in_the_files_order(tmp_path: Path) -> None
         ("synced", 1),
         ("synced", 4),
     ]
-    options = [cell.resolved()["workload"]["options"] for cell in study.cells]
+    options = [cell.as_data()["workload"]["options"] for cell in study.cells]
     assert [each.get("sync") for each in options] == [None, None, "dsync", "dsync"]
     assert [each["numjobs"] for each in options] == [
         1,
@@ -100,7 +100,7 @@ def test_a_mentioned_factor_goes_where_it_is_mentioned_and_nowhere_else(tmp_path
         + 'rw = "rand{op}"\nbs = "{kib}k"\nbuffer_pattern = "{{x}}"\niodepth = "{numjobs}"\n'
         '[factors]\nop = ["read"]\nkib = [4]\nnumjobs = [3]\n',
     )
-    assert study.cells[0].resolved()["workload"]["options"] == {
+    assert study.cells[0].as_data()["workload"]["options"] == {
         "size": "1m",
         "rw": "randread",
         "bs": "4k",
@@ -115,8 +115,8 @@ def test_factors_reach_the_plugins_own_keys(tmp_path: Path) -> None:
         + '[target]\npath = "/mnt/{disk}"\n[factors]\nseconds = [1, "2m"]\ndisk = ["a"]\n'
     )
     study = read(tmp_path, text)
-    assert [cell.resolved()["workload"]["runtime"] for cell in study.cells] == [1.0, 120.0]
-    assert study.cells[0].resolved()["target"]["path"] == "/mnt/a"
+    assert [cell.as_data()["workload"]["runtime"] for cell in study.cells] == [1.0, 120.0]
+    assert study.cells[0].as_data()["target"]["path"] == "/mnt/a"
 
 
 def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path, golden: Golden) -> None:

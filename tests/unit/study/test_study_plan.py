@@ -109,9 +109,9 @@ def test_equal_cells_in_equal_surroundings_have_equal_hashes(study: Study) -> No
 def test_the_estimate_learns_from_what_was_done(study: Study) -> None:
     plan = plan_runs(study, lambda cell: 2.0)
     assert plan.seconds == 32.0
-    assert plan.left(0, 0.0) == 32.0
-    assert plan.left(4, 16.0) == pytest.approx(48.0)  # took twice as long as thought
-    assert plan.left(16, 40.0) == 0.0
+    assert plan.estimate_rest(0, 0.0) == 32.0
+    assert plan.estimate_rest(4, 16.0) == pytest.approx(48.0)  # took twice as long as thought
+    assert plan.estimate_rest(16, 40.0) == 0.0
 
 
 def test_overriding_leaves_both_tables_alone() -> None:

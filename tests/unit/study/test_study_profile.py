@@ -34,7 +34,7 @@ def refused(tmp_path: Path, table: str, *, runtime: str = "20s") -> list[str]:
 def test_profiling_runs_stand_behind_all_blocks_and_change_nothing_of_them(tmp_path: Path) -> None:
     plan = plan_runs(loaded(tmp_path, "[profile]\ncells = [{numjobs = 4}]\n"), lambda cell: 1.0)
     without = plan_runs(loaded(tmp_path, ""), lambda cell: 1.0)
-    assert [(run.number, run.block, run.cell.identity()) for run in plan.measured] == [
+    assert [(run.number, run.block, run.cell.identity()) for run in plan.measured_runs] == [
         (run.number, run.block, run.cell.identity()) for run in without.runs
     ]
     assert [(run.number, run.block) for run in plan.profiles] == [(9, 3), (10, 3)]
@@ -108,11 +108,11 @@ def test_what_is_sampled_must_lie_within_the_window(tmp_path: Path) -> None:
 
 
 def test_the_manifest_has_it_and_one_without_stays_as_it_was(tmp_path: Path) -> None:
-    resolved = loaded(tmp_path, "[profile]\ncells = [{numjobs = 4}]\nseconds = 5\n").resolved()
+    resolved = loaded(tmp_path, "[profile]\ncells = [{numjobs = 4}]\nseconds = 5\n").as_data()
     assert resolved["profile"] == {
         "cells": [{"numjobs": 4}],
         "after": None,
         "seconds": 5.0,
         "frequency": 99,
     }
-    assert "profile" not in loaded(tmp_path, "").resolved()
+    assert "profile" not in loaded(tmp_path, "").as_data()

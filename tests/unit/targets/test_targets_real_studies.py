@@ -121,7 +121,7 @@ class Unplugging(Listener):
         self._image = scratch / "disk-0.img"
         self._done = False
 
-    def waiting(
+    def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
         if latest.get("device.iops", 0) > 0 and not self._done:

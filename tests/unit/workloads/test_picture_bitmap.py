@@ -98,14 +98,14 @@ def test_a_word_stands_on_a_line_with_a_pixel_between_its_letters() -> None:
     assert of_text("il").rows == ("#.#.", "..#.", "#.#.", "#.#.", "#.#.", "#.#.", "#..#")
     assert of_text("ij").height == ABOVE + BELOW
     assert of_text("I\nlo").height == 2 * ABOVE + 2
-    assert of_text("io").bordered().width == of_text("io").width + 2
+    assert of_text("io").add_border().width == of_text("io").width + 2
 
 
 def test_inverse_and_rules() -> None:
     bitmap = Bitmap(("#.", ".."))
     assert bitmap.inverse().rows == (".#", "##")
-    assert bitmap.ruled().rows == ("####", "....", ".#..", "....", "....", "####")
-    assert bitmap.underlined().rows == (".#..", "....", "....", "####")
+    assert bitmap.add_rules().rows == ("####", "....", ".#..", "....", "....", "####")
+    assert bitmap.underline().rows == (".#..", "....", "....", "####")
     assert bitmap.lit == ((0, 1),)
 
 

@@ -18,7 +18,7 @@ from iolab.workloads.picture_plan import Canvas, Map, Planned
 from iolab.workloads.picture_read import drawn_in, move_canvas, read_back
 
 INTERVAL = 10_000_000
-BITMAP = of_text("iolab").ruled()
+BITMAP = of_text("iolab").add_rules()
 OFFSETS = Canvas("offset", BITMAP, 0, 64 << 20, 0.4, 0.3)
 
 

@@ -190,7 +190,7 @@ def test_a_study_of_it_is_timed_and_held_beside_the_published_tables(
             assert (seen.value, seen.source_unit) == (run.value("runtime"), "ms")
             assert run.value(f"{op}.bytes") == run.factors["files"] * (128 << 10)
         published = Published(PUBLISHED / f"parallel-allocators-{op}.csv")
-        beside = published.beside(runs)
+        beside = published.with_published(runs)
         assert {run.variant for run in beside} == {
             "before",
             "after",

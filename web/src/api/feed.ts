@@ -7,7 +7,7 @@ import { askedOf, drawnOf } from "./painters";
 import { type Drawable, question, Refusal, type Words } from "./question";
 import { columnLength } from "./resolution";
 import { following, streamedSeconds, TOP } from "./stream-params";
-import { type GraphSpec, sheet, spanOf } from "./worksheet";
+import { ahead, type GraphSpec, type Span, sheet, spanOf } from "./worksheet";
 
 /** A graph that moves is asked for when it has rested so long, in ms, and at the latest so long after it began to move. */
 const REST = 120;
@@ -28,7 +28,7 @@ export const waitsOf = (spec: GraphSpec): Signal<boolean> => heldOf(spec.id).wai
 export function wordsOf(spec: GraphSpec): Words {
 	const span = spanOf(spec);
 	const interval = columnLength(spec, span);
-	const { from, until } = snapped(span, interval);
+	const { from, until } = snapped(reached(spec, span), interval);
 	const { source } = spec;
 	const statistic = askedOf(spec);
 	const { recording } = sheet.value;
@@ -37,6 +37,13 @@ export function wordsOf(spec: GraphSpec): Words {
 	const last = until > first ? until : first + BigInt(interval);
 	const time = { from: String(first), to: String(last), interval: `${interval}ns` };
 	return { recording, statistic, source, ...time, top: TOP, drawn: drawnOf(spec) };
+}
+
+/** The time that is asked for: what is shown, and while it is replayed also what comes next, in whole steps so that the question rests. */
+function reached(spec: GraphSpec, span: Span): Span {
+	const step = spec.synced ? ahead.value : 0;
+	if (step === 0) return span;
+	return { from: Math.floor(span.from / step) * step, until: Math.ceil(span.until / step + 1) * step };
 }
 
 /** The same without percentiles and mean where these are not shown. */

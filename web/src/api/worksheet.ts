@@ -27,6 +27,8 @@ export const sheet = signal<Worksheet>(EMPTY);
 export const cursor = signal<Span | null>(null);
 /** The time under the pointer. */
 export const hover = signal<number | null>(null);
+/** A replay requests so many ns beyond the time shown; 0 at rest. */
+export const ahead = signal(0);
 /** The graph that keys act on, by id; "" for none. */
 export const focus = signal("");
 

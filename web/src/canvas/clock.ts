@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { zoneOffset } from "../lib/zone";
 import { linearTicks, type Tick } from "./ticks";
 
 const [MS, S, MIN, H, D] = [1e6, 1e9, 60e9, 3600e9, 86400e9];
@@ -13,18 +14,23 @@ export const EPOCH = 1e17;
 
 /**
  * At most `most` marks on the time from `from` to `to`, which are ns since `origin`. Where that counts from 1970 they are moments of
- * the day (UTC, as the command line has it), each midnight with its date; otherwise time passed since `zero`.
+ * the day (UTC, as the command line has it, unless local time is chosen), each midnight with its date; otherwise time passed since `zero`.
  */
 export function timeTicks(origin: number, from: number, to: number, most: number, zero = 0): Tick[] {
 	if (origin < EPOCH) return passed(from, to, most, zero - origin, "");
 	// finer than the moment of a double can tell: time passed since the whole second
 	if ((to - from) / most < MS / 2) return passed(from, to, most, Math.floor((origin + from) / S) * S - origin, "+");
 	const step = STEPS.find((each) => (to - from) / each < most) ?? 364 * D;
-	const first = Math.ceil((origin + from) / step);
-	const last = Math.floor((origin + to) / step);
+	// days and hours begin by the clock of the zone
+	const offset = zoneOffset((origin + from) / MS) * MS;
+	const first = Math.ceil((origin + from + offset) / step);
+	const last = Math.floor((origin + to + offset) / step);
 	return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => {
 		const value = (first + i) * step;
-		return { value: value - origin, label: step >= D || value % D === 0 ? day(value) : timeOfDay(value, step) };
+		return {
+			value: value - offset - origin,
+			label: step >= D || value % D === 0 ? day(value) : timeOfDay(value, step),
+		};
 	});
 }
 
@@ -36,7 +42,7 @@ function passed(from: number, to: number, most: number, base: number, sign: stri
 }
 
 /** The day on which an axis begins, "" where no day is known. */
-export const dayOf = (time: number): string => (time < EPOCH ? "" : day(time));
+export const dayOf = (time: number): string => (time < EPOCH ? "" : day(time + zoneOffset(time / MS) * MS));
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 

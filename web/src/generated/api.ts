@@ -7,12 +7,14 @@ import type { HeatMapGroup, LossesOfKind } from "./maps";
  *
  * only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
  * serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
- * also_when_clear: say also when it is over.
+ * also_when_clear: say also when it is over. percentile: of each second of a map, such as
+ * io.ops[latency], in ns or bytes. "" for a number over time.
  */
 export interface Alert {
 	name: string;
 	recording: string;
 	statistic: string;
+	percentile: "" | "p50" | "p90" | "p99" | "p99.9" | "max";
 	exceeds: number | null;
 	falls_below: number | null;
 	for_seconds: number;
@@ -22,13 +24,21 @@ export interface Alert {
 	actions: (Log | Command | Keep)[];
 }
 
-/** Something that was said of an alert, ns since 1970. */
+/**
+ * A message about an alert, ns since 1970. at_ns: the end of the judged second, on the clock of
+ * the recording, or null. recording, statistic, unit: of the value. Lines of older versions have
+ * none of these.
+ */
 export interface AlertLine {
 	time_ns: number;
 	name: string;
 	event: "raised" | "again" | "clear" | "problem";
 	value: number | null;
 	words: string;
+	at_ns: number | null;
+	recording: string;
+	statistic: string;
+	unit: string;
 }
 
 /** The latest lines, the oldest first; `left`: how many earlier ones are still in the log. */
@@ -36,6 +46,21 @@ export interface AlertLog {
 	schema: 1;
 	lines: AlertLine[];
 	left: number;
+}
+
+/**
+ * Values of an alert's statistic, second by second (null without a value), and the spans in
+ * which it would have been raised. The time is cut to the last `MOST_PREVIEWED` seconds.
+ */
+export interface AlertPreview {
+	schema: 1;
+	recording: string;
+	t0_ns: number;
+	interval_ns: number;
+	unit: string;
+	values: (number | null)[];
+	raised: [number, number][];
+	sentence: string;
 }
 
 /**
@@ -394,6 +419,41 @@ export interface HistorySeries {
 	noise_changes: NoiseRatio[];
 }
 
+/**
+ * One I/O through the layers. above: calls during which it was issued; below: I/Os that were
+ * issued during it or overlap it, both by their start. above_left, below_left: how many more there
+ * are. elsewhere: I/Os that overlap it and belong to other calls, which are left out. layers: the
+ * sources of the recording that are layers, from the top.
+ */
+export interface IoLayers {
+	schema: 1;
+	recording: string;
+	io: SingleIo;
+	above: RelatedIo[];
+	below: RelatedIo[];
+	above_left: number;
+	below_left: number;
+	elsewhere: number;
+	layers: string[];
+	notes: string[];
+}
+
+/**
+ * The single I/Os inside a rectangle of time and value, a page of them. total: I/Os inside.
+ * rows: rows inside, of which `ios` are those from `skip` on.
+ */
+export interface IoList {
+	schema: 1;
+	recording: string;
+	statistic: string;
+	source: string;
+	total: number;
+	rows: number;
+	skip: number;
+	notes: string[];
+	ios: SingleIo[];
+}
+
 /** Keep a statistic for so many minutes, made of what is being recorded. */
 export interface Keep {
 	do: "record";
@@ -580,6 +640,22 @@ export interface Mark {
 	facts: Record<string, unknown>;
 }
 
+/** Name a span of time, or a moment, where both ends are equal; ns on the recording's clock. */
+export interface MarkAdd {
+	recording: string;
+	label: string;
+	from_ns: number;
+	until_ns: number;
+	note: string;
+}
+
+/** Remove a user's mark, by its label and begin. */
+export interface MarkRemove {
+	recording: string;
+	label: string;
+	from_ns: number;
+}
+
 /**
  * Marks of a recording in the order they were made; `left`: how many earlier ones are not
  * listed.
@@ -660,8 +736,7 @@ export interface Odd {
  *
  * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
  * of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
- * rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
- * odd I/Os lie.
+ * rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
  */
 export interface OddChange {
 	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";
@@ -725,6 +800,13 @@ export interface PercentilesAnswer {
 	window: [number, number] | null;
 }
 
+/** What an alert would have said from `from_ns` up to `until_ns`, ns on the recording's clock. */
+export interface PreviewRequest {
+	alert: Alert;
+	from_ns: number;
+	until_ns: number;
+}
+
 /**
  * Why there is no answer: what happened, and what to do about it (empty where nothing can be
  * done).
@@ -764,6 +846,17 @@ export interface Recordings {
 	recordings: RecordingFacts[];
 }
 
+/**
+ * An I/O of another layer. match: what ties it to the chosen I/O: its thread, its process, or
+ * only the time. start_ns, end_ns: since the start of the chosen I/O.
+ */
+export interface RelatedIo {
+	io: SingleIo;
+	match: "thread" | "process" | "time";
+	start_ns: number;
+	end_ns: number;
+}
+
 /** A range of values, in the unit of a map. */
 export interface Rows {
 	low: number;
@@ -790,13 +883,14 @@ export interface SavedWorksheets {
 
 /**
  * One statement of the summary. `section` is the section that it is about. `under`: it
- * continues the one before.
+ * continues the one before. `code` names what it states, for other parts of the report.
  */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+	code: string;
 }
 
 /** A number over time. */
@@ -848,6 +942,34 @@ export interface SignedCells {
 	starts: number[];
 	rows: number[];
 	values: number[];
+}
+
+/**
+ * One recorded I/O. Times are ns, offset and size bytes; null where they are not known.
+ *
+ * id: `/io-layers` takes it. source: the layer that recorded it. time_ns: completion. queue_ns: in
+ * the queue, before the latency. count: 1, except in histogram logs.
+ */
+export interface SingleIo {
+	id: string;
+	source: string;
+	time_ns: number;
+	latency_ns: number | null;
+	queue_ns: number | null;
+	offset_bytes: number | null;
+	size_bytes: number | null;
+	op: string;
+	device: string | null;
+	process: string | null;
+	file: string | null;
+	mount: string | null;
+	client: string | null;
+	job: string | null;
+	pid: number | null;
+	thread: number | null;
+	error: string | null;
+	flags: string | null;
+	count: number;
 }
 
 /**

@@ -31,8 +31,12 @@ export interface ChartItem {
 	table_columns: string[];
 }
 
-/** What the page shows first. `cautions` are what a reader must know before the numbers. */
+/**
+ * What the page shows first. `title` names the arms, `cautions` are what a reader must know
+ * before the numbers.
+ */
 export interface Cover {
+	title: string;
 	cautions: Sentence[];
 	cards: CoverCard[];
 	legend: CoverStep[];
@@ -40,7 +44,8 @@ export interface Cover {
 }
 
 /**
- * The matrices about one quantity, or about all of them (`sentences` has one for each).
+ * The matrices about one quantity, or about all of them (`sentences` has one for each, and
+ * `has_details`: cells show the values of both arms).
  *
  * `note` states what is not drawn and how shades are to be read where they differ from the legend.
  */
@@ -48,6 +53,7 @@ export interface CoverCard {
 	title: string;
 	unit: string;
 	is_open: boolean;
+	has_details: boolean;
 	sentences: Sentence[];
 	note: string;
 	matrices: CoverMatrix[];
@@ -58,11 +64,13 @@ export interface CoverCard {
  *
  * `change` is the change in `CoverMatrix.unit`, unrounded, and null where there is none. `shade`
  * is -5 (much worse, or much less) to 5 (much better, or much more), or 0 to 5 for plain values. `has_direction`: more or less is better.
+ * `detail` has the values of both arms with their unit, empty where there is one.
  * `cell` names the combination of factor levels as heat maps and profiles do. `facts` are names
  * and texts for the details. `quantity` names what the values of `sides` are, with their unit. `runs` are places in `Payload.runs.ids`.
  */
 export interface CoverCell {
 	text: string;
+	detail: string;
 	change: number | null;
 	shade: number;
 	has_direction: boolean;
@@ -364,13 +372,14 @@ export interface Section {
 
 /**
  * One statement of the summary. `section` is the section that it is about. `under`: it
- * continues the one before.
+ * continues the one before. `code` names what it states, for other parts of the report.
  */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+	code: string;
 }
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { SECOND, type Span } from "../api/worksheet";
 import { EPOCH } from "../canvas/clock";
+import { zoned, zoneWords } from "../lib/zone";
 
 /** Lengths of time that have a button, in seconds. */
 export const UNITS = [
@@ -63,11 +64,11 @@ export function lengthWords(ns: number): string {
 	return seconds >= 1e-3 ? `${round(seconds * 1e3)} ms` : `${round(seconds * 1e6)} µs`;
 }
 
-/** A moment: by the clock (UTC) where it counts from 1970, otherwise in seconds from the start. `step`: ns that still matter. */
+/** A moment: by the clock of the zone where it counts from 1970, otherwise in seconds from the start. `step`: ns that still matter. */
 export function momentWords(ns: number, step = SECOND, origin = 0): string {
 	const digits = step >= SECOND ? 0 : step >= SECOND / 1000 ? 3 : 6;
 	if (ns < EPOCH) return `${((ns - origin) / SECOND).toFixed(digits)} s`;
-	const date = new Date(Math.floor(ns / 1e6)).toISOString();
+	const date = zoned(Math.floor(ns / 1e6)).toISOString();
 	const below = digits === 6 ? String(Math.floor(ns / 1e3) % 1000).padStart(3, "0") : "";
 	return `${date.slice(0, 10)} ${date.slice(11, digits === 0 ? 19 : 23)}${below}`;
 }
@@ -77,7 +78,7 @@ export function spanWords(span: Span, origin = 0): string {
 	const step = lengthOf(span) / 600;
 	const [from, until] = [momentWords(span.from, step, origin), momentWords(span.until, step, origin)];
 	const same = span.from >= EPOCH && from.slice(0, 10) === until.slice(0, 10);
-	return `${from} – ${same ? until.slice(11) : until}${span.from >= EPOCH ? " UTC" : ""}`;
+	return `${from} – ${same ? until.slice(11) : until}${span.from >= EPOCH ? ` ${zoneWords(span.from / 1e6)}` : ""}`;
 }
 
 /** Whole seconds in the largest unit that they fill, and the rest in the next smaller one. */

@@ -23,6 +23,8 @@ pub mod flag {
     pub const DIRECTORY: u32 = if cfg!(target_arch = "aarch64") { 0o40000 } else { 0o200000 };
     pub const CLOSE_ON_EXEC: u32 = 0o2000000;
     pub const PATH: u32 = 0o10000000;
+    /// A file without a name (`O_TMPFILE`), without the flag of a directory that the caller gives as well.
+    pub const TEMPORARY: u32 = 0o20000000;
 }
 
 /// The file behind every open of it, while any is known.
@@ -96,29 +98,79 @@ pub struct State {
     changes: u64,
 }
 
+/// Why a file has no name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Why {
+    /// More than one order of events explains the notices, and /proc could not be asked in time.
+    #[default]
+    Order,
+    /// The descriptor was closed or opened again while /proc was read.
+    Reused,
+    /// Another thread closed or replaced the descriptor during the call.
+    Raced,
+    /// The directory was renamed or deleted before its path was read.
+    Directory,
+}
+
+/// What was taken from /proc and is not confirmed yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guess {
+    /// Nothing.
+    #[default]
+    None,
+    /// Flags.
+    Flags,
+    /// That it is a file at all.
+    File,
+}
+
+/// Whether /proc was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// No question is open.
+    #[default]
+    Settled,
+    /// An answer waits for its confirmation.
+    Asked,
+    /// The answer may be of another open.
+    Refuted,
+    /// It is no regular file or block device.
+    Other,
+}
+
 /// An open file description.
 #[derive(Debug)]
 pub struct Description {
-    /// Its file.
-    pub file: Rc<File>,
+    file: RefCell<Rc<File>>,
     /// What moves.
     pub state: RefCell<State>,
+    /// What it may be of, where its open left a doubt.
+    pub doubt: RefCell<Option<Rc<[Opened]>>>,
+    /// Why its file has no name.
+    pub why: Cell<Why>,
+    /// What is not confirmed.
+    pub guess: Cell<Guess>,
+    /// Whether it is asked for.
+    pub standing: Cell<Standing>,
     writes: bool,
 }
 
 impl Description {
     fn new(file: Rc<File>, flags: Option<u32>, position: Option<u64>, end: Option<u64>, hidden: bool) -> Rc<Self> {
         let writes = flags.is_none_or(|flags| flags & flag::ACCESS != 0 || flags & flag::TRUNCATE != 0);
-        let object = &file.object;
-        if writes {
-            object.writers.set(object.writers.get() + 1);
-            if object.writers.get() > 1 || flags.is_none_or(|flags| flags & flag::TRUNCATE != 0) {
-                object.changes.set(object.changes.get() + 1);
-            }
-        }
-        let changes = object.changes();
-        let state = State { flags, position: Follow::new(position), end: Follow::new(end), hidden, changes };
-        Rc::new(Self { file, state: RefCell::new(state), writes })
+        let state = State { flags, position: Follow::new(position), end: Follow::new(end), hidden, changes: 0 };
+        let why = Cell::new(if file.seen.identity.is_some() { Why::Directory } else { Why::Order });
+        let description = Self {
+            file: RefCell::new(file),
+            state: RefCell::new(state),
+            doubt: RefCell::default(),
+            why,
+            guess: Cell::default(),
+            standing: Cell::default(),
+            writes,
+        };
+        description.enlist();
+        Rc::new(description)
     }
 
     /// One that a call opened just now: at the file's start, and at its end too where the call emptied or made it.
@@ -135,12 +187,50 @@ impl Description {
         Self::new(file, Some(seen.flags), position, None, hidden || !seen.alone)
     }
 
+    /// Its file.
+    pub fn file(&self) -> Rc<File> {
+        Rc::clone(&self.file.borrow())
+    }
+
+    /// Its file has no name so far.
+    pub fn is_nameless(&self) -> bool {
+        self.file.borrow().seen.path.is_none()
+    }
+
+    /// Its file is known from now on.
+    pub fn identify(&self, file: Rc<File>) {
+        self.delist();
+        *self.file.borrow_mut() = file;
+        self.enlist();
+        self.state.borrow_mut().end.lose();
+    }
+
+    fn enlist(&self) {
+        let file = self.file.borrow();
+        let (object, mut state) = (&file.object, self.state.borrow_mut());
+        if self.writes {
+            object.writers.set(object.writers.get() + 1);
+            if object.writers.get() > 1 || state.flags.is_none_or(|flags| flags & flag::TRUNCATE != 0) {
+                object.changes.set(object.changes.get() + 1);
+            }
+        }
+        state.changes = object.changes();
+    }
+
+    fn delist(&self) {
+        if self.writes {
+            let file = self.file.borrow();
+            file.object.writers.set(file.object.writers.get().saturating_sub(1));
+        }
+    }
+
     /// The end of the file is not known any more where another writer came since.
     pub fn check_end(&self, state: &mut State) {
-        let changes = self.file.object.changes();
+        let file = self.file.borrow();
+        let changes = file.object.changes();
         // a file that is not known may be one that others write
-        let unknown = self.file.seen.identity.is_none();
-        if unknown || self.file.object.writers.get() > 1 || changes != state.changes {
+        let unknown = file.seen.identity.is_none();
+        if unknown || file.object.writers.get() > 1 || changes != state.changes {
             state.end.lose();
             state.changes = changes;
         }
@@ -149,9 +239,7 @@ impl Description {
 
 impl Drop for Description {
     fn drop(&mut self) {
-        if self.writes {
-            self.file.object.writers.set(self.file.object.writers.get().saturating_sub(1));
-        }
+        self.delist();
     }
 }
 
@@ -263,43 +351,27 @@ impl Table {
         self.entries.is_empty()
     }
 
-    /// Put what was opened at a number.
-    pub fn open(&mut self, number: u32, opened: Opened, flags: Option<u32>, objects: &mut Objects) {
-        let entry = match opened {
-            Opened::Other => Entry::Other,
-            Opened::File(seen) => Entry::File {
-                description: Description::opened(objects.file(seen), flags, self.hidden),
-                close_on_exec: flags.map(|flags| flags & flag::CLOSE_ON_EXEC != 0),
-            },
+    /// Put what was opened at a number. Gives its description, where it is a file.
+    pub fn open(
+        &mut self,
+        number: u32,
+        opened: Opened,
+        flags: Option<u32>,
+        objects: &mut Objects,
+    ) -> Option<Rc<Description>> {
+        let Opened::File(seen) = opened else {
+            self.set(number, Entry::Other);
+            return None;
         };
-        self.set(number, entry);
+        let description = Description::opened(objects.file(seen), flags, self.hidden);
+        let close_on_exec = flags.map(|flags| flags & flag::CLOSE_ON_EXEC != 0);
+        self.set(number, Entry::File { description: Rc::clone(&description), close_on_exec });
+        Some(description)
     }
 
-    /// Put what /proc shows at a number whose file had no name so far: it is believed where it agrees with how that was opened.
-    pub fn name(&mut self, number: u32, seen: &SeenDescriptor, nameless: &Rc<Description>, objects: &mut Objects) {
-        let (flags, position, hidden, busy) = {
-            let state = nameless.state.borrow();
-            (state.flags, state.position.at(), state.hidden, state.position.busy())
-        };
-        let agrees = flags.is_none_or(|flags| (flags ^ seen.flags) & (flag::ACCESS | flag::APPEND) == 0);
-        if !agrees || !matches!(&seen.opened, Opened::File(file) if file.path.is_some()) {
-            return;
-        }
-        // two are the caller's and the table's: with more, another number or a call under way moves the position too
-        let alone = Rc::strong_count(nameless) <= 2 && !hidden && !busy;
-        if !alone {
-            // other numbers keep it, and what is read or written by this one moves them too, unseen from now on
-            nameless.state.borrow_mut().hidden = true;
-        }
-        // /proc shows whether exec closes it as that is at the end of the round; what was followed is of this moment
-        let followed = match self.entries.get(&number) {
-            Some(Entry::File { close_on_exec, .. }) => *close_on_exec,
-            _ => None,
-        };
-        self.meet(number, &SeenDescriptor { alone, ..seen.clone() }, position.filter(|_| alone), objects);
-        if let Some(Entry::File { close_on_exec, .. }) = self.entries.get_mut(&number) {
-            *close_on_exec = followed;
-        }
+    /// Whether a number stands for a description.
+    pub fn has(&self, number: u32, description: &Rc<Description>) -> bool {
+        matches!(self.get(number), Some(Entry::File { description: known, .. }) if Rc::ptr_eq(known, description))
     }
 
     /// Put what /proc shows at a number.

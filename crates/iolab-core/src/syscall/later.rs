@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a round still holds for a number: /proc shows a descriptor as it is at the end of the round, not at a record within it.
+//! What a round still holds for a number: a descriptor that is closed or opened again later in it need not be asked for.
 
 use super::call::Call;
 use super::record::{Record, Timed};
 use super::tasks::SHARES_FILES;
 use std::collections::{HashMap, HashSet};
 
-/// Where in the round numbers are given out.
+/// Where in the round numbers are closed and given out.
 #[derive(Debug, Default)]
 pub struct Later {
-    made: HashMap<u32, Vec<(usize, u32)>>,
+    changed: HashMap<u32, Vec<(usize, u32)>>,
     /// Tasks that were made in it with a table of their own.
     apart: HashSet<u32>,
 }
@@ -17,7 +17,7 @@ pub struct Later {
 impl Later {
     /// Look at a round.
     pub fn new(round: &[Timed]) -> Self {
-        let mut made: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
+        let mut changed: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
         let mut apart = HashSet::new();
         for (index, timed) in round.iter().enumerate() {
             if let Record::Fork { child, flags, .. } = timed.record {
@@ -27,14 +27,19 @@ impl Later {
                     apart.remove(&child);
                 }
             }
-            if let Record::Exit { call, returned } = timed.record {
-                let gives = call.opens() || matches!(call, Call::Dup | Call::Dup2 | Call::Dup3 | Call::Fcntl);
-                if let (true, Ok(number)) = (gives, u32::try_from(returned)) {
-                    made.entry(number).or_default().push((index, timed.task));
+            let number = match timed.record {
+                Record::Enter { call: Call::Close, args } => Some(args[0] as u32),
+                Record::Exit { call, returned } => {
+                    let gives = call.opens() || matches!(call, Call::Dup | Call::Dup2 | Call::Dup3 | Call::Fcntl);
+                    u32::try_from(returned).ok().filter(|_| gives)
                 }
+                _ => None,
+            };
+            if let Some(number) = number {
+                changed.entry(number).or_default().push((index, timed.task));
             }
         }
-        Self { made, apart }
+        Self { changed, apart }
     }
 
     /// Whether a task that is not there yet gets a table that no task has that is there already.
@@ -42,10 +47,10 @@ impl Later {
         self.apart.contains(&task)
     }
 
-    /// Whether a number is given out again after a record, by a task that may share the table.
-    pub fn anew(&self, after: usize, number: u32, mut shares: impl FnMut(u32) -> bool) -> bool {
-        let Some(made) = self.made.get(&number) else { return false };
-        let from = made.partition_point(|&(index, _)| index <= after);
-        made[from..].iter().any(|&(_, task)| shares(task))
+    /// Whether a number is closed or given out after a record, by a task that may share the table.
+    pub fn changes(&self, after: usize, number: u32, mut shares: impl FnMut(u32) -> bool) -> bool {
+        let Some(changed) = self.changed.get(&number) else { return false };
+        let from = changed.partition_point(|&(index, _)| index <= after);
+        changed[from..].iter().any(|&(_, task)| shares(task))
     }
 }

@@ -9,11 +9,13 @@
 pub mod call;
 pub mod descriptor;
 pub mod follow;
+pub mod horizon;
 pub mod ids;
 pub mod later;
 pub mod names;
 pub mod notice;
 pub mod opens;
+pub mod questions;
 pub mod record;
 pub mod start;
 pub mod tasks;
@@ -21,5 +23,5 @@ pub mod tracker;
 pub mod uses;
 
 pub use call::{Call, Traced, TRACED};
-pub use record::{FileIo, Notice, Opened, Record, Seen, SeenDescriptor, SeenProcess, Timed, World};
+pub use record::{FileIo, Notice, Opened, Record, Seen, SeenDescriptor, SeenProcess, SeenTask, Timed, World};
 pub use tracker::{Counts, Tracker};

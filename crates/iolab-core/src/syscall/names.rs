@@ -3,21 +3,27 @@
 
 use super::call::Call;
 use super::descriptor::flag;
-use super::opens::{align, Span};
+use super::opens::{align, Choice, Span};
 use super::record::{Notice, Opened, Record, Seen, SeenDescriptor, Timed};
-use super::tasks::Pending;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Notices that wait for their open at most.
 const LIMIT: usize = 1 << 17;
 /// How much older than the newest a notice may be when there are too many.
 const OLD_NS: u64 = 2_000_000_000;
 
+/// Errors of an open that the kernel returns before it makes a notice: ENOENT, ENXIO, EACCES, EEXIST, ENODEV, ENOTDIR, EISDIR,
+/// ENFILE, EMFILE, ELOOP.
+const EARLY_ERRORS: [i64; 10] = [2, 6, 13, 17, 19, 20, 21, 23, 24, 40];
+
 /// What an open may have been of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Naming {
-    candidates: Vec<Opened>,
-    silent: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// This, for certain.
+    Certain(Opened),
+    /// One of these, or something that gives no notice.
+    Doubt(Rc<[Opened]>),
 }
 
 /// Notices and opens that wait for each other.
@@ -26,6 +32,10 @@ pub struct Namer {
     in_flight: HashMap<u32, (u64, Option<u32>)>,
     notices: HashMap<u32, Vec<Notice>>,
     waiting: usize,
+    /// Between these times records are missing.
+    blind: Vec<(u64, u64)>,
+    /// From this time to the next record as well.
+    blind_from: Option<u64>,
 }
 
 /// Flags that an open was asked for; none where they are not in its arguments.
@@ -42,9 +52,26 @@ fn span(from_ns: u64, until_ns: u64, flags: Option<u32>) -> Span {
     Span {
         from_ns,
         until_ns,
-        directory: has(flag::DIRECTORY),
-        writes: has(flag::ACCESS | flag::CREATE | flag::TRUNCATE),
+        // the flag of a file without a name contains the one of a directory
+        directory: has(flag::DIRECTORY) && !has(flag::TEMPORARY),
+        writes: has(flag::ACCESS | flag::CREATE | flag::TRUNCATE | flag::TEMPORARY),
     }
+}
+
+/// Whether a call of open that returned this may have made a notice.
+fn may_have_notice(flags: Option<u32>, returned: i64) -> bool {
+    if returned >= 0 {
+        return flags.is_none_or(|flags| flags & flag::PATH == 0);
+    }
+    // the file was opened already when cutting it failed
+    flags.is_none_or(|flags| flags & flag::TRUNCATE != 0) && !EARLY_ERRORS.contains(&-returned)
+}
+
+/// Opens of a task: the index of the return of each, unless it failed or has not returned.
+#[derive(Default)]
+struct Opens {
+    spans: Vec<Span>,
+    indices: Vec<Option<usize>>,
 }
 
 impl Namer {
@@ -52,27 +79,105 @@ impl Namer {
     pub fn notice(&mut self, notice: Notice) {
         if self.waiting >= LIMIT {
             let old = notice.window.before_ns.saturating_sub(OLD_NS);
-            self.retain(|notice| notice.window.before_ns > old);
+            self.retain(|_, notice| notice.window.before_ns > old);
             if self.waiting >= LIMIT {
-                self.retain(|_| false);
+                self.retain(|_, _| false);
             }
         }
         self.waiting += 1;
         self.notices.entry(notice.task).or_default().push(notice);
     }
 
-    fn retain(&mut self, keep: impl Fn(&Notice) -> bool) {
+    /// Records between two times are missing: notices of that time may have no open in view.
+    pub fn blind(&mut self, from_ns: u64, until_ns: u64) {
+        self.blind.push((from_ns, until_ns));
+    }
+
+    fn retain(&mut self, keep: impl Fn(u32, &Notice) -> bool) {
         self.waiting = 0;
-        self.notices.retain(|_, notices| {
-            notices.retain(&keep);
+        self.notices.retain(|&task, notices| {
+            notices.retain(|notice| keep(task, notice));
             self.waiting += notices.len();
             !notices.is_empty()
         });
     }
 
-    /// What each open of a round may have been of, by the index of its return; in ascending order.
-    pub fn align(&mut self, round: &[Timed]) -> Vec<(usize, Naming)> {
-        let mut opens: HashMap<u32, Vec<(usize, Span)>> = HashMap::new();
+    /// What each open of a round, which is of the time until `until_ns`, may have been of, by the index of its return; in
+    /// ascending order. `has_ring` says which tasks may open files without a call.
+    pub fn align(
+        &mut self,
+        round: &[Timed],
+        until_ns: u64,
+        mut has_ring: impl FnMut(u32) -> bool,
+    ) -> Vec<(usize, Naming)> {
+        let mut opens = self.opens(round);
+        for (task, &(from_ns, flags)) in &self.in_flight {
+            if self.notices.contains_key(task) {
+                let opens = opens.entry(*task).or_default();
+                opens.spans.push(span(from_ns, u64::MAX, flags));
+                opens.indices.push(None);
+            }
+        }
+        let mut namings = Vec::new();
+        let mut kept = HashMap::new();
+        for (task, opens) in opens {
+            let notices = self.notices.get(&task).map_or(&[][..], |notices| &notices[..]);
+            let notices = &notices[..notices.partition_point(|notice| notice.window.after_ns < until_ns)];
+            let ring = !notices.is_empty() && has_ring(task);
+            let windows: Vec<_> = notices
+                .iter()
+                .map(|notice| {
+                    let mut window = notice.window;
+                    let blind = self.blind.iter().copied().chain(self.blind_from.map(|from_ns| (from_ns, u64::MAX)));
+                    let meets = |(from, until)| window.after_ns <= until && window.before_ns >= from;
+                    let is_later = window.before_ns > until_ns;
+                    window.optional |= ring || is_later || { blind }.any(meets);
+                    window
+                })
+                .collect();
+            let mut candidates: Option<(Rc<[usize]>, Rc<[Opened]>)> = None;
+            for (choice, index) in align(&opens.spans, &windows).into_iter().zip(&opens.indices) {
+                match (choice, *index) {
+                    (Choice::Certain(notice), Some(index)) => {
+                        namings.push((index, Naming::Certain(notices[notice].opened.clone())));
+                    }
+                    (Choice::Certain(notice), None) => {
+                        kept.insert(task, notice);
+                    }
+                    (Choice::Doubt(numbers), Some(index)) => {
+                        if !candidates.as_ref().is_some_and(|(known, _)| Rc::ptr_eq(known, &numbers)) {
+                            candidates = Some((Rc::clone(&numbers), distinct(&numbers, notices)));
+                        }
+                        let opened = candidates.as_ref().map_or_else(|| Rc::from([]), |(_, opened)| Rc::clone(opened));
+                        namings.push((index, Naming::Doubt(opened)));
+                    }
+                    (Choice::Doubt(_), None) => {}
+                }
+            }
+        }
+        for (task, notices) in &mut self.notices {
+            for (index, notice) in notices.iter_mut().enumerate() {
+                // it may have had its open already, unless it is later or certainly of the one in flight
+                notice.window.optional |= notice.window.after_ns < until_ns && kept.get(task) != Some(&index);
+            }
+        }
+        let in_flight = std::mem::take(&mut self.in_flight);
+        self.retain(|task, notice| {
+            let needed_from = in_flight.get(&task).map_or(until_ns, |&(from_ns, _)| from_ns.min(until_ns));
+            notice.window.before_ns >= needed_from
+        });
+        self.in_flight = in_flight;
+        self.blind.retain(|&(_, blind_until)| blind_until >= until_ns);
+        namings.sort_unstable_by_key(|&(index, _)| index);
+        namings
+    }
+
+    fn opens(&mut self, round: &[Timed]) -> HashMap<u32, Opens> {
+        let mut opens: HashMap<u32, Opens> = HashMap::new();
+        if let Some((from_ns, first)) = self.blind_from.zip(round.first()) {
+            self.blind_from = None;
+            self.blind(from_ns, first.time_ns);
+        }
         for (index, timed) in round.iter().enumerate() {
             match timed.record {
                 Record::Enter { call, args } if call.opens() => {
@@ -80,109 +185,87 @@ impl Namer {
                 }
                 Record::Exit { call, returned } if call.opens() => {
                     let Some((from_ns, flags)) = self.in_flight.remove(&timed.task) else { continue };
-                    if returned >= 0 && flags.is_none_or(|flags| flags & flag::PATH == 0) {
-                        opens.entry(timed.task).or_default().push((index, span(from_ns, timed.time_ns, flags)));
+                    if may_have_notice(flags, returned) {
+                        let opens = opens.entry(timed.task).or_default();
+                        opens.spans.push(span(from_ns, timed.time_ns, flags));
+                        opens.indices.push((returned >= 0).then_some(index));
                     }
                 }
                 Record::End => {
                     self.in_flight.remove(&timed.task);
                 }
-                Record::Lost => self.in_flight.clear(),
+                Record::Lost => {
+                    self.in_flight.clear();
+                    let before = round[..index].last().map_or(0, |before| before.time_ns);
+                    let from_ns = before.min(timed.time_ns);
+                    match round[index + 1..].iter().find(|after| after.record != Record::Lost) {
+                        Some(after) => self.blind(from_ns, after.time_ns),
+                        None => self.blind_from = Some(self.blind_from.map_or(from_ns, |earlier| earlier.min(from_ns))),
+                    }
+                }
                 _ => {}
             }
         }
-        let mut namings = Vec::new();
-        let last_ns = round.last().map_or(0, |last| last.time_ns);
-        for (task, opens) in opens {
-            let mut none = Vec::new();
-            let notices = self.notices.get_mut(&task).unwrap_or(&mut none);
-            let spans: Vec<Span> = opens.iter().map(|&(_, span)| span).collect();
-            let windows: Vec<_> = notices.iter().map(|notice| notice.window).collect();
-            let until_ns = self.in_flight.get(&task).map_or(last_ns, |&(from_ns, _)| from_ns.min(last_ns));
-            for (choice, (index, _)) in align(&spans, &windows, until_ns).into_iter().zip(opens) {
-                let mut candidates: Vec<Opened> = Vec::new();
-                for notice in choice.notices {
-                    // what an open in a later round may still be merged into is no longer due to one
-                    notices[notice].window.spent = true;
-                    if !candidates.contains(&notices[notice].opened) {
-                        candidates.push(notices[notice].opened.clone());
-                    }
-                }
-                namings.push((index, Naming { candidates, silent: choice.silent }));
-            }
-        }
-        if !round.is_empty() {
-            let in_flight = std::mem::take(&mut self.in_flight);
-            self.retain(|notice| {
-                let needed_from = in_flight.get(&notice.task).map_or(last_ns, |&(from_ns, _)| from_ns.min(last_ns));
-                notice.window.before_ns > needed_from
-            });
-            self.in_flight = in_flight;
-        }
-        namings.sort_unstable_by_key(|&(index, _)| index);
-        namings
-    }
-
-    /// What an open was of, and its flags as far as they are known. `ask` looks at the descriptor in /proc.
-    pub fn decide(
-        &self,
-        naming: Option<Naming>,
-        pending: &Pending,
-        all_watched: bool,
-        ask: impl FnOnce() -> Option<SeenDescriptor>,
-    ) -> (Opened, Option<u32>) {
-        let flags = flags_of(pending.call, pending.args[0]);
-        if flags.is_some_and(|flags| flags & flag::PATH != 0) {
-            return (Opened::Other, flags);
-        }
-        let Naming { mut candidates, mut silent } = naming.unwrap_or(Naming { candidates: Vec::new(), silent: true });
-        if silent && all_watched {
-            if !candidates.contains(&Opened::Other) {
-                candidates.push(Opened::Other);
-            }
-            silent = candidates.len() == 1; // of proc: certain, unless something else is possible
-            if silent {
-                return (Opened::Other, flags);
-            }
-        }
-        if let ([one], false, Some(_)) = (&candidates[..], silent, flags) {
-            return (one.clone(), flags);
-        }
-        // a doubt, or flags that are not in the arguments: ask, and believe only what agrees with what is known
-        let seen = ask().filter(|seen| flags.is_none_or(|flags| agree(seen, flags)));
-        let known = seen.as_ref().and_then(|seen| candidates.iter().find(|one| same(one, &seen.opened)));
-        match (known, seen.as_ref()) {
-            (Some(known), Some(seen)) => (known.clone(), flags.or(Some(seen.flags))),
-            (None, Some(seen)) if silent || candidates.is_empty() => (seen.opened.clone(), flags.or(Some(seen.flags))),
-            _ => match &candidates[..] {
-                [one] if !silent => (one.clone(), flags),
-                _ => (nameless(&candidates), flags),
-            },
-        }
+        opens
     }
 }
 
-fn agree(seen: &SeenDescriptor, flags: u32) -> bool {
-    (seen.flags ^ flags) & (flag::ACCESS | flag::APPEND) == 0
+fn distinct(numbers: &[usize], notices: &[Notice]) -> Rc<[Opened]> {
+    let mut opened: Vec<Opened> = Vec::new();
+    for &number in numbers {
+        if !opened.contains(&notices[number].opened) {
+            opened.push(notices[number].opened.clone());
+        }
+        if opened.len() > CANDIDATES {
+            break;
+        }
+    }
+    opened.into()
 }
 
-fn same(one: &Opened, other: &Opened) -> bool {
-    match (one, other) {
-        (Opened::Other, Opened::Other) => true,
-        (Opened::File(one), Opened::File(other)) if one.identity.is_some() && other.identity.is_some() => {
-            one.identity == other.identity
-        }
-        (Opened::File(one), Opened::File(other)) => one.path.is_some() && one.path == other.path,
+/// Candidates that are compared at most; an open with more stays without a name.
+const CANDIDATES: usize = 64;
+
+/// What an open in doubt was of, by what /proc showed of its descriptor while it was the same open; none where that leaves a
+/// doubt.
+pub fn settle(candidates: &[Opened], seen: &Opened) -> Option<Opened> {
+    if candidates.len() > CANDIDATES {
+        return None;
+    }
+    let mut same = candidates.iter().filter(|candidate| is_same(candidate, seen));
+    match (same.next(), same.next()) {
+        // the name of the opening, though the file may have another one by now
+        (Some(Opened::File(Seen { path: None, .. })), None) => Some(seen.clone()),
+        (Some(candidate), None) => Some(candidate.clone()),
+        // numbers of deleted files are used again: the path must agree as well
+        (Some(_), Some(_)) => candidates.contains(seen).then(|| seen.clone()),
+        (None, _) => Some(seen.clone()),
+    }
+}
+
+/// Whether what a notice and /proc say can be the same file.
+pub fn is_same(candidate: &Opened, seen: &Opened) -> bool {
+    match (candidate, seen) {
+        (Opened::File(candidate), Opened::File(seen)) => match (candidate.identity, seen.identity) {
+            (Some(candidate), Some(seen)) => candidate == seen,
+            // deleted before its number was read: the path alone is left
+            _ => candidate.path.is_some() && candidate.path == seen.path,
+        },
         _ => false,
     }
 }
 
+/// Whether flags that /proc shows can be those of an open.
+pub fn agrees(seen: &SeenDescriptor, flags: u32) -> bool {
+    (seen.flags ^ flags) & (flag::ACCESS | flag::APPEND) == 0
+}
+
 /// A file of which no more is known than what all candidates have in common.
-fn nameless(candidates: &[Opened]) -> Opened {
+pub fn nameless(candidates: &[Opened]) -> Seen {
     let files: Vec<&Seen> =
         candidates.iter().filter_map(|one| if let Opened::File(seen) = one { Some(seen) } else { None }).collect();
     let mount = files.first().and_then(|first| first.mount.clone());
     let mount = mount.filter(|mount| files.iter().all(|seen| seen.mount.as_ref() == Some(mount)));
     let asked = files.is_empty() || files.iter().any(|seen| seen.asked);
-    Opened::File(Seen { path: None, mount, identity: None, asked })
+    Seen { path: None, mount, identity: None, asked }
 }

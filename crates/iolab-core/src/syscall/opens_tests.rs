@@ -1,138 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use proptest::prelude::*;
+use std::collections::HashSet;
 
 fn open(from_ns: u64, until_ns: u64) -> Span {
-    Span { from_ns, until_ns, directory: false, writes: false }
+    Span { from_ns: from_ns * 1_000_000, until_ns: until_ns.saturating_mul(1_000_000), directory: false, writes: false }
 }
 
 fn notice(after_ns: u64, before_ns: u64) -> Window {
-    Window { after_ns, before_ns, directory: false, executed: false, spent: false }
+    Window { after_ns: after_ns * 1_000_000, before_ns: before_ns * 1_000_000, directory: false, optional: false }
 }
 
-fn all(opens: &[Span], notices: &[Window]) -> Vec<Choice> {
-    align(opens, notices, u64::MAX)
+fn optional(after_ns: u64, before_ns: u64) -> Window {
+    Window { optional: true, ..notice(after_ns, before_ns) }
 }
 
-fn only(index: usize) -> Choice {
-    Choice { notices: vec![index], silent: false }
+fn doubt(indices: &[usize]) -> Choice {
+    Choice::Doubt(indices.into())
 }
+
+use Choice::Certain;
 
 #[test]
 fn as_many_notices_as_opens_are_matched_in_order() {
     let opens = [open(10, 20), open(30, 40), open(50, 60)];
-    assert_eq!(all(&opens, &[notice(0, 100); 3]), [only(0), only(1), only(2)]);
+    assert_eq!(align(&opens, &[notice(0, 100); 3]), [Certain(0), Certain(1), Certain(2)]);
 }
 
 #[test]
 fn an_executed_program_is_no_open() {
-    let program = Window { executed: true, ..notice(0, 100) };
-    assert_eq!(
-        all(&[open(10, 20), open(30, 40)], &[program, program, notice(0, 100), notice(0, 100)]),
-        [only(2), only(3)]
-    );
+    let notices = [optional(0, 100), optional(0, 100), notice(0, 100), notice(0, 100)];
+    assert_eq!(align(&[open(10, 20), open(30, 40)], &notices), [Certain(2), Certain(3)]);
 }
 
 #[test]
-fn windows_tell_a_silent_open() {
+fn readings_separate_a_silent_open_from_others() {
     // the second was of proc: no notice came while it ran
     let opens = [open(10, 20), open(110, 120), open(210, 220)];
-    let choices = all(&opens, &[notice(0, 100), notice(200, 300)]);
-    assert_eq!(choices, [only(0), Choice { notices: vec![], silent: true }, only(1)]);
+    let choices = align(&opens, &[notice(0, 100), notice(200, 300)]);
+    assert_eq!(choices, [Certain(0), doubt(&[]), Certain(1)]);
 }
 
 #[test]
-fn in_one_window_a_silent_open_is_a_doubt() {
-    let choices = all(&[open(10, 20), open(30, 40)], &[notice(0, 100)]);
-    assert!(choices.iter().all(|choice| choice.notices == [0]));
-    assert!(choices[1].silent, "either proc, or the same file again");
+fn in_one_reading_a_silent_open_leaves_all_in_doubt() {
+    assert_eq!(align(&[open(10, 20), open(30, 40)], &[notice(0, 100)]), [doubt(&[0]), doubt(&[0])]);
+    let choices = align(&[open(10, 20), open(30, 40), open(50, 60)], &[notice(0, 100); 2]);
+    assert_eq!(choices, [doubt(&[0, 1]), doubt(&[0, 1]), doubt(&[0, 1])]);
 }
 
 #[test]
-fn the_same_file_written_again_and_again_is_one_notice() {
-    let writes = |from| Span { writes: true, ..open(from, from + 5) };
-    let choices = all(&[writes(10), writes(20), writes(30)], &[notice(0, 100)]);
-    assert_eq!(choices, [only(0), only(0), only(0)]);
-}
-
-#[test]
-fn the_first_of_merged_ones_is_certain_and_the_others_are_in_doubt() {
-    let writes = |from| Span { writes: true, ..open(from, from + 5) };
-    let choices = all(&[writes(10), writes(20), writes(30)], &[notice(0, 100), notice(0, 100)]);
-    assert_eq!(choices[0], only(0));
-    assert_eq!(choices[1].notices, [0, 1]);
-}
-
-#[test]
-fn directories_are_told_apart() {
+fn the_kind_of_an_open_settles_some_doubts() {
     let folder = Window { directory: true, ..notice(0, 100) };
     let listing = Span { directory: true, ..open(10, 20) };
     let writing = Span { writes: true, ..open(30, 40) };
-    assert_eq!(all(&[listing, writing], &[folder, notice(0, 100)]), [only(0), only(1)]);
-    assert_eq!(all(&[writing], &[folder, notice(0, 100)]), [only(1)]);
+    assert_eq!(align(&[listing, writing], &[folder, notice(0, 100)]), [Certain(0), Certain(1)]);
+    assert_eq!(align(&[open(1, 2), listing, writing], &[folder]).last(), Some(&doubt(&[0])));
+    assert_eq!(align(&[writing, listing], &[folder]), [doubt(&[0]), Certain(0)]);
 }
 
 #[test]
-fn without_notices_all_are_silent_and_without_opens_there_is_nothing() {
-    assert_eq!(all(&[open(1, 2)], &[]), [Choice { notices: vec![], silent: true }]);
-    assert!(all(&[], &[notice(0, 5)]).is_empty());
+fn an_open_without_a_return_may_have_any_notice_or_none() {
+    let opens = [open(10, 20), open(30, u64::MAX)];
+    assert_eq!(align(&opens, &[notice(0, 100)]), [doubt(&[0]), doubt(&[0])]);
+    assert_eq!(align(&opens, &[notice(0, 100); 2]), [Certain(0), Certain(1)]);
+    assert_eq!(align(&opens, &[notice(0, 25)]), [Certain(0), doubt(&[])]);
 }
 
 #[test]
-fn notices_of_opens_that_are_still_to_come_wait_for_them() {
-    let opens = [open(10, 20), open(30, 40)];
-    assert_eq!(align(&opens, &[notice(0, 100); 4], 50), [only(0), only(1)]);
-    let choices = align(&opens, &[notice(0, 45), notice(0, 45), notice(0, 45)], 50);
-    assert_eq!(choices[1].notices, [1, 2], "read before the horizon, it belongs to none of them or another");
+fn a_notice_without_an_open_makes_everything_of_its_time_uncertain() {
+    let choices = align(&[open(10, 20), open(210, 220)], &[notice(0, 100), notice(0, 100), notice(200, 300)]);
+    assert_eq!(choices, [doubt(&[0, 1]), Certain(2)]);
 }
 
 #[test]
-fn too_many_at_once_are_in_doubt_and_quick() {
-    let opens: Vec<Span> = (0..3000).map(|i| open(i, i + 1)).collect();
-    let choices = all(&opens, &vec![notice(0, 10_000); 3000]);
-    assert!(choices.iter().all(|choice| choice.notices.is_empty() && !choice.silent));
+fn without_notices_or_opens_nothing_is_certain() {
+    assert_eq!(align(&[open(1, 2)], &[]), [doubt(&[])]);
+    assert!(align(&[], &[notice(0, 5)]).is_empty());
+}
+
+#[test]
+fn thousands_in_one_reading_are_matched_quickly() {
+    let opens: Vec<Span> = (0..100_000).map(|i| open(2 * i, 2 * i + 1)).collect();
+    let choices = align(&opens, &vec![notice(0, 1_000_000); 100_000]);
+    assert!(choices.iter().enumerate().all(|(index, choice)| *choice == Certain(index)));
+    let choices = align(&opens, &vec![notice(0, 1_000_000); 99_999]);
+    assert!(choices.iter().all(|choice| matches!(choice, Choice::Doubt(_))));
+}
+
+/// All assignments of required notices to opens, tried one by one.
+fn histories(opens: &[Span], notices: &[Window], required: &[usize], from: usize) -> Vec<Vec<usize>> {
+    let Some((&first, rest)) = required.split_first() else { return vec![Vec::new()] };
+    let mut all = Vec::new();
+    for open in from..opens.len() {
+        if fits(&opens[open], &notices[first]) {
+            for mut history in histories(opens, notices, rest, open + 1) {
+                history.insert(0, open);
+                all.push(history);
+            }
+        }
+    }
+    all
 }
 
 proptest! {
-    /// A thread opens files, some of them silent, and executes; the queue is read at some moments, alike ones merged.
-    /// A single choice is always the truth where readings separate silent opens from others; and without silent ones nothing is wrong.
+    /// A thread opens files, some of them silent, some already waiting in the queue, and executes; the queue is read at some
+    /// moments. What is certain is the truth, and whatever every history agrees on is certain.
     #[test]
-    fn a_single_choice_is_the_truth(
-        steps in prop::collection::vec((0usize..5, prop::bool::weighted(0.3), prop::bool::weighted(0.1)), 1..40),
+    fn what_is_certain_is_the_truth(
+        steps in prop::collection::vec((0usize..6, prop::bool::weighted(0.3), prop::bool::weighted(0.1), prop::bool::weighted(0.2)), 1..14),
     ) {
         let (mut opens, mut truth) = (Vec::new(), Vec::new());
         let (mut notices, mut files): (Vec<Window>, Vec<usize>) = (Vec::new(), Vec::new());
         let (mut unread, mut after, mut now) = (Vec::<(usize, bool)>::new(), 0u64, 0u64);
-        for &(file, read, executed) in &steps {
+        for &(file, read, executed, writes) in &steps {
             now += 10;
+            let is_silent = file == 5;
             if !executed {
-                opens.push(Span { writes: true, ..open(now, now + 4) });
-                truth.push(file);
+                opens.push(Span { writes, ..open(now, now + 4) });
+                truth.push((!is_silent).then_some(file));
             }
-            // programs are other files than those written
+            // programs are other files
             let name = if executed { file + 100 } else { file };
-            if !unread.iter().any(|&(known, _)| known == name) {
+            if !is_silent && !unread.iter().any(|&(known, _)| known == name) {
                 unread.push((name, executed));
             }
             if read {
                 now += 10;
-                for (name, executed) in unread.drain(..) {
-                    notices.push(Window { executed, ..notice(after, now + 2) });
+                for (name, optional) in unread.drain(..) {
+                    notices.push(Window { optional, ..notice(after, now + 2) });
                     files.push(name);
                 }
-                after = now;
+                after = now + 3;
             }
         }
-        for (name, executed) in unread.drain(..) {
-            notices.push(Window { executed, ..notice(after, now + 100) });
+        for (name, optional) in unread.drain(..) {
+            notices.push(Window { optional, ..notice(after, now + 100) });
             files.push(name);
         }
-        let choices = all(&opens, &notices);
+        let choices = align(&opens, &notices);
         prop_assert_eq!(choices.len(), opens.len());
         for (choice, file) in choices.iter().zip(&truth) {
-            let mut names: Vec<usize> = choice.notices.iter().map(|&index| files[index]).collect();
-            names.dedup();
-            prop_assert!(names.contains(file), "the truth is always among the choices: {:?} of {:?}", choice, files);
+            match choice {
+                Certain(notice) => prop_assert_eq!(Some(files[*notice]), *file),
+                Choice::Doubt(candidates) => prop_assert!(
+                    file.is_none_or(|file| candidates.iter().any(|&notice| files[notice] == file)),
+                    "the truth is among the candidates"
+                ),
+            }
+        }
+        let required: Vec<usize> = (0..notices.len()).filter(|&index| !notices[index].optional).collect();
+        let histories: HashSet<Vec<usize>> = histories(&opens, &notices, &required, 0).into_iter().collect();
+        for (place, &notice) in required.iter().enumerate() {
+            let possible: HashSet<usize> = histories.iter().map(|history| history[place]).collect();
+            for &open in &possible {
+                prop_assert_eq!(choices[open] == Certain(notice), possible.len() == 1);
+            }
         }
     }
 }

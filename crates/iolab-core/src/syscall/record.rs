@@ -114,6 +114,17 @@ pub struct SeenDescriptor {
     pub alone: bool,
 }
 
+/// A task as /proc shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenTask {
+    /// Number of its process.
+    pub pid: u32,
+    /// Command name of its process.
+    pub comm: Comm,
+    /// It began before this time: earlier records may be of another task of the same number.
+    pub began_ns: u64,
+}
+
 /// A process as /proc shows it at the start.
 #[derive(Clone, Debug)]
 pub struct SeenProcess {
@@ -135,10 +146,12 @@ pub struct SeenProcess {
 
 /// What the tracker asks of the machine while it works.
 pub trait World {
-    /// A descriptor of a process that still lives; none when it cannot be known (any more).
-    fn descriptor(&mut self, pid: u32, descriptor: u32) -> Option<SeenDescriptor>;
-    /// Process number and command name of a task that still lives.
-    fn task(&mut self, task: u32) -> Option<(u32, Comm)>;
+    /// A descriptor of a process or of one thread, as it is now; none when it cannot be known.
+    fn descriptor(&mut self, task: u32, descriptor: u32) -> Option<SeenDescriptor>;
+    /// A task that still lives.
+    fn task(&mut self, task: u32) -> Option<SeenTask>;
+    /// The time on the monotonic clock, not before any answer so far.
+    fn now_ns(&self) -> u64;
     /// Whether opens without a notice are of files of the kernel's own (proc), as all other file systems are watched.
     fn all_watched(&self) -> bool;
 }

@@ -4,8 +4,9 @@
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{Description, Table};
 use super::ids::ById;
-use super::record::{Comm, SeenProcess, World};
+use super::record::{Comm, SeenProcess, SeenTask, World};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Flags of clone.
@@ -76,6 +77,8 @@ pub struct Process {
     pub table: Rc<RefCell<Table>>,
     /// First seen.
     pub first_ns: u64,
+    /// When it was made, or began the program that it runs; 0 where that was not in view.
+    began_ns: u64,
     /// Already told of.
     pub told: bool,
     threads: u32,
@@ -86,13 +89,16 @@ pub struct Process {
 pub struct Tasks {
     threads: ById<Thread>,
     processes: ById<Process>,
+    /// Processes with a ring of io_uring: known even after all else was forgotten.
+    rings: HashSet<u32>,
 }
 
 impl Tasks {
     /// A task, asked for where it is not known; none where it is gone.
     pub fn thread(&mut self, task: u32, time_ns: u64, world: &mut dyn World) -> Option<&mut Thread> {
         if !self.threads.contains_key(&task) {
-            let (pid, comm) = world.task(task)?;
+            // an earlier task may have had the same number
+            let SeenTask { pid, comm, .. } = world.task(task).filter(|seen| seen.began_ns <= time_ns)?;
             self.meet(task, pid, comm, time_ns);
         }
         self.threads.get_mut(&task)
@@ -108,27 +114,50 @@ impl Tasks {
         self.processes.get_mut(&pid)
     }
 
+    /// Whether /proc shows a table by the number of a task.
+    pub fn owns(&self, task: u32, table: &Rc<RefCell<Table>>) -> bool {
+        self.threads.get(&task).is_some_and(|thread| Rc::ptr_eq(&thread.table, table))
+    }
+
+    /// The number by which /proc shows the table of a task: of its process, unless the first thread has another table.
+    pub fn owner(&self, task: u32, table: &Rc<RefCell<Table>>) -> u32 {
+        self.threads.get(&task).map(|thread| thread.pid).filter(|&pid| self.owns(pid, table)).unwrap_or(task)
+    }
+
     fn meet(&mut self, task: u32, pid: u32, comm: Comm, time_ns: u64) {
         let table = self.processes.get(&pid).map_or_else(Rc::default, |process| Rc::clone(&process.table));
+        if self.rings.contains(&pid) {
+            table.borrow_mut().hide();
+        }
         self.add(task, pid, comm, table, time_ns);
+    }
+
+    /// A process has a ring of io_uring: it moves positions and opens files unseen.
+    pub fn hide(&mut self, pid: u32, table: &mut Table) {
+        self.rings.insert(pid);
+        table.hide();
     }
 
     fn add(&mut self, task: u32, pid: u32, comm: Comm, table: Rc<RefCell<Table>>, time_ns: u64) {
         // a number in use anew: the end of the one before was not seen
         self.end(task);
-        let fresh = || Process { comm, table: Rc::clone(&table), first_ns: time_ns, told: false, threads: 0 };
+        let fresh = || Process { comm, table: Rc::clone(&table), first_ns: time_ns, began_ns: 0, told: false, threads: 0 };
         self.processes.entry(pid).or_insert_with(fresh).threads += 1;
         self.threads.insert(task, Thread { pid, table, pending: None });
     }
 
-    /// A process that was there at the start. Its table stays the one that was followed since.
-    pub fn adopt(&mut self, seen: &SeenProcess) -> Rc<RefCell<Table>> {
+    /// A process that was there at the start. Its table stays the one that was followed since; none where the process or its
+    /// program began while it was looked at.
+    pub fn adopt(&mut self, seen: &SeenProcess) -> Option<Rc<RefCell<Table>>> {
+        if self.processes.get(&seen.pid).is_some_and(|process| process.began_ns >= seen.from_ns) {
+            return None;
+        }
         for &task in &seen.threads {
             if self.threads.get(&task).is_none_or(|thread| thread.pid != seen.pid) {
                 self.meet(task, seen.pid, seen.comm, seen.until_ns);
             }
         }
-        self.processes.get(&seen.pid).map_or_else(Rc::default, |process| Rc::clone(&process.table))
+        self.processes.get(&seen.pid).map(|process| Rc::clone(&process.table))
     }
 
     /// A task made another.
@@ -143,6 +172,9 @@ impl Tasks {
             self.end_process(child);
         }
         self.add(child, own, comm, table, time_ns);
+        if let Some(process) = self.processes.get_mut(&own).filter(|_| own == child) {
+            process.began_ns = time_ns;
+        }
     }
 
     /// A task runs another program: the other threads are gone, descriptors are its own, some closed.
@@ -164,7 +196,10 @@ impl Tasks {
             // another program is another line in the list of processes
             process.told = false;
             process.first_ns = time_ns;
+            process.began_ns = time_ns;
         }
+        // rings do not survive it
+        self.rings.remove(&pid);
     }
 
     /// A thread has descriptors of its own from now on.
@@ -188,6 +223,7 @@ impl Tasks {
         if let Some(process) = self.processes.get_mut(&thread.pid) {
             process.threads = process.threads.saturating_sub(1);
             if process.threads == 0 {
+                self.rings.remove(&thread.pid);
                 self.processes.remove(&thread.pid);
             }
         }
@@ -196,6 +232,7 @@ impl Tasks {
 
     fn end_process(&mut self, pid: u32) {
         if self.processes.remove(&pid).is_some() {
+            self.rings.remove(&pid);
             self.threads.retain(|_, thread| thread.pid != pid);
         }
     }

@@ -4,7 +4,7 @@
 use super::super::call::Call;
 use super::super::descriptor::flag;
 use super::super::opens::Window;
-use super::super::record::{Comm, Notice, Opened, Record, Seen, SeenDescriptor, Timed, World};
+use super::super::record::{Comm, Notice, Opened, Record, Seen, SeenDescriptor, SeenTask, Timed, World};
 use std::collections::{BTreeMap, HashMap};
 
 pub const FILES: usize = 4;
@@ -12,9 +12,20 @@ pub const FILES: usize = 4;
 pub const SILENT: usize = FILES;
 pub const PIPE: usize = FILES + 1;
 
+/// Time between two things that happen.
+pub const STEP_NS: u64 = 100_000;
+
+/// Which of the files that had the same number one after another, and how often it was renamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    pub generation: usize,
+    pub renamed: usize,
+}
+
 #[derive(Clone, Debug)]
 pub struct Open {
     pub file: usize,
+    pub name: Name,
     pub position: u64,
     pub flags: u32,
 }
@@ -22,6 +33,7 @@ pub struct Open {
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     pub file: usize,
+    pub name: Name,
     pub offset: u64,
     pub size: u64,
     pub pid: u32,
@@ -37,8 +49,13 @@ pub struct Kernel {
     pub opens: Vec<Open>,
     pub sizes: [u64; PIPE + 1],
     pub records: Vec<Timed>,
-    pub unread: Vec<(u32, usize)>,
+    pub unread: Vec<(u32, usize, Name)>,
+    pub names: [Name; PIPE + 1],
     pub read_ns: u64,
+    /// Times at which the queue of notices was empty.
+    pub quiet: Vec<(u64, u64)>,
+    /// Notices are lost, and descriptors passed on without a record.
+    pub is_rough: bool,
     pub notices: Vec<Notice>,
     pub truths: HashMap<u64, Truth>,
     pub next_pid: u32,
@@ -50,18 +67,25 @@ pub fn name(text: &str) -> Comm {
     comm
 }
 
-pub fn seen(file: usize) -> Seen {
+pub fn path(file: usize, name: Name) -> String {
+    match name {
+        Name { generation: 0, renamed: 0 } => format!("/f{file}"),
+        Name { generation, renamed } => format!("/f{file}.{generation}.{renamed}"),
+    }
+}
+
+fn seen(file: usize, name: Name) -> Seen {
     Seen {
-        path: Some(format!("/f{file}").into_bytes()),
+        path: Some(path(file, name).into_bytes()),
         mount: Some(b"/".to_vec()),
         identity: Some((1, file as u64)),
         asked: true,
     }
 }
 
-pub fn opened(file: usize) -> Opened {
+pub fn opened(file: usize, name: Name) -> Opened {
     if file < FILES {
-        Opened::File(seen(file))
+        Opened::File(seen(file, name))
     } else {
         Opened::Other
     }
@@ -69,7 +93,7 @@ pub fn opened(file: usize) -> Opened {
 
 impl Kernel {
     pub fn new() -> Self {
-        let mut kernel = Self { now: 1000, next_pid: 101, ..Self::default() };
+        let mut kernel = Self { now: 10 * STEP_NS, next_pid: 101, ..Self::default() };
         kernel.tables.insert(100, BTreeMap::new());
         // born in view: what is there at the start has a test of its own
         kernel.record(1, Record::Fork { child: 100, flags: 0, comm: name("first") });
@@ -77,7 +101,7 @@ impl Kernel {
     }
 
     pub fn record(&mut self, task: u32, record: Record) -> u64 {
-        self.now += 10;
+        self.now += STEP_NS;
         self.records.push(Timed { time_ns: self.now, task, record });
         self.now
     }
@@ -94,20 +118,21 @@ impl Kernel {
     pub fn open(&mut self, pid: u32, file: usize, flags: u32) {
         let number = self.free(pid);
         self.record(pid, Record::Enter { call: Call::Openat, args: [u64::from(flags), 0, 0, 0] });
-        if file != SILENT && !self.unread.contains(&(pid, file)) {
-            self.unread.push((pid, file));
+        let name = self.names[file];
+        if file != SILENT && !self.unread.contains(&(pid, file, name)) {
+            self.unread.push((pid, file, name));
         }
         self.record(pid, Record::Exit { call: Call::Openat, returned: i64::from(number) });
         if flags & flag::TRUNCATE != 0 {
             self.sizes[file] = 0;
         }
-        self.opens.push(Open { file, position: 0, flags });
+        self.opens.push(Open { file, name, position: 0, flags });
         let open = self.opens.len() - 1;
         self.tables.get_mut(&pid).unwrap().insert(number, (open, flags & flag::CLOSE_ON_EXEC != 0));
     }
 
     pub fn pipe(&mut self, pid: u32) {
-        self.opens.push(Open { file: PIPE, position: 0, flags: 2 });
+        self.opens.push(Open { file: PIPE, name: Name::default(), position: 0, flags: 2 });
         let (number, open) = (self.free(pid), self.opens.len() - 1);
         self.tables.get_mut(&pid).unwrap().insert(number, (open, false));
     }
@@ -142,22 +167,38 @@ impl Kernel {
         if !explicit && (size > 0 || !append) {
             self.opens[index].position = offset + size;
         }
-        self.truths.insert(time, Truth { file: open.file, offset, size, pid, append: open.flags & flag::APPEND != 0 });
+        self.truths.insert(time, Truth { file: open.file, name: open.name, offset, size, pid, append: open.flags & flag::APPEND != 0 });
     }
 
     pub fn read_notices(&mut self) {
-        self.now += 10;
-        for (task, file) in self.unread.drain(..) {
-            let window = Window {
-                after_ns: self.read_ns,
-                before_ns: self.now + 1,
-                directory: false,
-                executed: false,
-                spent: false,
-            };
-            self.notices.push(Notice { task, window, opened: opened(file) });
+        self.now += STEP_NS;
+        let before_ns = self.now;
+        self.now += STEP_NS;
+        let was_empty = self.unread.is_empty();
+        for (task, file, name) in self.unread.drain(..) {
+            let is_lost = self.is_rough && (before_ns / STEP_NS + file as u64) % 11 == 0;
+            if !is_lost {
+                let window = Window { after_ns: self.read_ns, before_ns, directory: false, optional: false };
+                self.notices.push(Notice { task, window, opened: opened(file, name) });
+            }
         }
+        self.quiet.push((if was_empty { self.read_ns } else { self.now }, self.now));
         self.read_ns = self.now;
+    }
+
+    /// Nobody has it open: it is deleted, and another file gets its number.
+    fn replace(&mut self, file: usize) {
+        let is_open = |&(open, _): &(usize, bool)| self.opens[open].file == file;
+        if !self.tables.values().any(|table| table.values().any(is_open)) {
+            self.sizes[file] = 0;
+            self.names[file] = Name { generation: self.names[file].generation + 1, renamed: 0 };
+        }
+    }
+
+    /// What a description's file is called now.
+    fn current(&self, open: &Open) -> Name {
+        let latest = self.names[open.file];
+        if latest.generation == open.name.generation { latest } else { open.name }
     }
 
     pub fn step(&mut self, (who, action, first, second): (usize, u8, u8, u16)) {
@@ -166,7 +207,7 @@ impl Kernel {
         let numbers: Vec<u32> = self.tables[&pid].keys().copied().collect();
         let number = numbers.get(first as usize % numbers.len().max(1)).copied();
         let bytes = u64::from(second % 5000);
-        match (action % 16, number) {
+        match (action % 19, number) {
             (0 | 1, _) => {
                 let flags = [0, 1, 2, 1 | flag::APPEND, 2 | flag::TRUNCATE | flag::APPEND, 1 | flag::TRUNCATE]
                     [second as usize % 6];
@@ -221,22 +262,34 @@ impl Kernel {
             (13, Some(number)) => self.data(pid, number, Call::Pwrite64, u64::from(second), 100),
             (14, Some(number)) => self.data(pid, number, Call::Pread64, u64::from(second), 100),
             (15, Some(number)) => self.set_close_on_exec(pid, number, second % 2 == 1),
+            (16, Some(number)) if self.is_rough => {
+                let to = pids[second as usize % pids.len()];
+                let (open, _) = self.tables[&pid][&number];
+                let free = self.free(to);
+                self.tables.get_mut(&to).unwrap().insert(free, (open, false));
+            }
+            (17, _) => self.replace(first as usize % FILES),
+            (18, _) => self.names[first as usize % FILES].renamed += 1,
             _ => {}
         }
     }
 }
 
 impl World for Kernel {
+    fn now_ns(&self) -> u64 {
+        self.now
+    }
+
     fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
         let &(open, on_exec) = self.tables.get(&pid)?.get(&number)?;
         let open = &self.opens[open];
         // the kernel keeps whether exec closes it with the number alone
         let flags = (open.flags & !flag::CLOSE_ON_EXEC) | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
-        Some(SeenDescriptor { opened: opened(open.file), flags, position: open.position, alone: false })
+        Some(SeenDescriptor { opened: opened(open.file, self.current(open)), flags, position: open.position, alone: false })
     }
 
-    fn task(&mut self, task: u32) -> Option<(u32, Comm)> {
-        self.tables.contains_key(&task).then(|| (task, name("first")))
+    fn task(&mut self, task: u32) -> Option<SeenTask> {
+        self.tables.contains_key(&task).then(|| SeenTask { pid: task, comm: name("first"), began_ns: 0 })
     }
 
     fn all_watched(&self) -> bool {

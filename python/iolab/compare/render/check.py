@@ -62,15 +62,16 @@ def render_check(check: Check, style: str, *, inconclusive: Outcome = "inconclus
 
 
 def headline(check: Check) -> str:
-    """`fail: 1 of 2 rules failed, 1 inconclusive`."""
+    """`fail: 3 rules (1 failed, 2 passed)`, or `pass: 1 rule`."""
     counts = {
         outcome: sum(rule.outcome == outcome for rule in check.rules)
         for outcome in ("fail", "inconclusive", "pass")
     }
     words = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
     listed = ", ".join(f"{count} {words[name]}" for name, count in counts.items() if count)
-    rules = f"{len(check.rules)} rule" + ("s" if len(check.rules) > 1 else "")
-    return f"{check.outcome}: {rules}: {listed}"
+    if len(check.rules) == 1:
+        return f"{check.outcome}: 1 rule"
+    return f"{check.outcome}: {len(check.rules)} rules ({listed})"
 
 
 def _text(check: Check) -> str:
@@ -88,9 +89,11 @@ def _markdown(check: Check) -> str:
     lines = [f"### {signs[check.outcome]} {headline(check)}", ""]
     for rule in check.rules:
         lines += [f"**{signs[rule.outcome]} {markdown(_rule_line(rule))}**", ""]
-        lines += [f"| {' | '.join(_HEAD)} |", "|---|---|---|---:|---:|---:|---:|"]
+        lines += [f"| {' | '.join(_HEAD)} |", "|---|---|---|---:|---:|---:|---|"]
         lines += [f"| {' | '.join(map(markdown, row))} |" for row in _rows(rule)]
-        lines += ["", *map(markdown, _rest(rule)), *([""] if _rest(rule) else [])]
+        lines.append("")
+        for line in _rest(rule):
+            lines += [markdown(line), ""]
     opening = opening_lines(check)
     if opening:
         lines += [opening[0], "", *(f"- {markdown(line.strip())}" for line in opening[1:]), ""]
@@ -132,10 +135,19 @@ def _cells_to_list(rule: RuleOutcome) -> list[CellOutcome]:
 
 def _rest(rule: RuleOutcome) -> list[str]:
     more = len(rule.cells) - MOST_CELLS
-    return [f"and {more} more cells (--format json has them all)"] if more > 0 else []
+    lines = [f"and {more} more cells (--format json has them all)"] if more > 0 else []
+    need = _common_need(rule)
+    return [*lines, f"inconclusive: {need}"] if need else lines
+
+
+def _common_need(rule: RuleOutcome) -> str:
+    """What all inconclusive cells need, where it is the same for several; else ""."""
+    needs = [_needs(cell) for cell in rule.cells if cell.outcome == "inconclusive"]
+    return needs[0] if len(needs) > 1 and len(set(needs)) == 1 else ""
 
 
 def _rows(rule: RuleOutcome) -> list[list[str]]:
+    has_common_need = bool(_common_need(rule))
     return [
         [
             _cell_name(cell) or "all",
@@ -144,7 +156,7 @@ def _rows(rule: RuleOutcome) -> list[list[str]]:
             "" if cell.change is None else signed_change(cell.change, rule, None),
             _interval(cell, rule),
             _count(cell),
-            _needs(cell),
+            "" if has_common_need else _needs(cell),
         ]
         for cell in _cells_to_list(rule)
     ]

@@ -66,7 +66,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         if comparison.detectable is None
         else change_number(comparison.detectable, comparison),
         "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
-        "again": dict(zip(("false_alarms", "cells"), comparison.again, strict=True))
+        "again": dict(zip(("false_alarms", "cells"), comparison.false_alarms, strict=True))
         if floor is not None
         else None,
         "footnotes": comparison.footnotes,
@@ -103,7 +103,7 @@ def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str
 def plain(levels: dict[str, object]) -> dict[str, object]:
     """Levels as JSON has them: an achieved level by its nominal value."""
     return {
-        name: level.asked if isinstance(level, AchievedLevel) else level
+        name: level.requested if isinstance(level, AchievedLevel) else level
         for name, level in levels.items()
     }
 

@@ -85,7 +85,7 @@ def _row(curves: Curves, curve: Curve) -> list[str]:
             f"{level_text(knee.load)}{span}",
             format_quantity(knee.throughput, curves.throughput.unit),
             format_quantity(knee.latency, curves.latency.unit),
-            f"{knee.found} of {knee.repetitions}",
+            f"{knee.with_knee} of {knee.repetitions}",
         ]
     else:
         fields += ["no clear knee", "", "", ""]

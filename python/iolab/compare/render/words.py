@@ -283,7 +283,7 @@ def closing_lines(comparison: Comparison) -> list[str]:
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
     if comparison.noise_floor is not None:
         low, high = (signed_change(end, comparison, None) for end in comparison.noise_floor)
-        alarms, cells = comparison.again
+        alarms, cells = comparison.false_alarms
         said = f"; false alarms: {alarms} of {cells} cells (stated: any at all in at most {100 * comparison.alpha:g} % of studies)"
         lines.append(f"noise floor (A/A): {low} to {high}{said if cells else ''}")
     changes = [cell.change for cell in comparison.cells if cell.change is not None]

@@ -172,7 +172,7 @@ class DeviceSamples:
         return means_by_metric
 
     @cached_property
-    def waited(self) -> tuple[float, float] | None:
+    def wait_sums(self) -> tuple[float, float] | None:
         """Seconds that reads and writes waited, and their count, each a sum of rates over the
         samples; None without their awaits."""
         spent = done = 0.0

@@ -38,6 +38,6 @@ class StackTable:
         """Samples of all stacks together."""
         return sum(self.stacks.values())
 
-    def folded(self) -> str:
+    def to_text(self) -> str:
         """The text of a folded file, a stack a line, sorted."""
         return "".join(f"{stack} {count}\n" for stack, count in sorted(self.stacks.items()))

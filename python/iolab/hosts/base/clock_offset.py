@@ -12,13 +12,13 @@ class Offset:
 
     Attributes:
         nanoseconds: by the quickest of several round trips. uncertainty_ns: half that round trip.
-        taken: monotonic second of the measurement.
+        measured_at: monotonic second of the measurement.
     """
 
     nanoseconds: int
     uncertainty_ns: int
     round_trip_ns: int
-    taken: float
+    measured_at: float
 
 
 SAME_CLOCK = Offset(0, 0, 0, 0.0)

@@ -28,12 +28,15 @@ class RigState:
     """A machine that was started.
 
     Attributes:
-        rig: the recipe's name; name: the machine's. pid, started: of qemu; see
-        `hosts.base.Process`. port: of ssh on 127.0.0.1. accelerator: `kvm` or `tcg`. begun_ns: when
-        it was started, realtime. disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks;
-        None for no limit. fast_disks: further disks without a limit. memory_bytes, cpus: its
-        own.
+        rig, name: of the recipe, and of the machine. pid, started: of qemu; see
+        `hosts.base.Process`. port: of ssh on 127.0.0.1.
+        accelerator: `kvm` or `tcg`. begun_ns: when it was started, realtime.
+        disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks. Limits are None for none.
+        fast_disks: further disks without a limit. memory_bytes, cpus: its own.
         version: of the image it was started from.
+        network, address: of its private network, empty without one.
+        link_bits_per_s, link_delay_s: of its link there, in each direction. None or 0 for no limit.
+        can_reboot: whether a reboot starts it again. Otherwise it ends.
     """
 
     rig: str
@@ -51,6 +54,11 @@ class RigState:
     cpus: int
     version: str
     fast_disks: int = 0
+    network: str = ""
+    address: str = ""
+    link_bits_per_s: int | None = None
+    link_delay_s: float = 0.0
+    can_reboot: bool = False
 
     @property
     def running(self) -> bool:

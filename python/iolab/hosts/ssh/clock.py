@@ -62,5 +62,5 @@ class HostClock:
 
     def refresh(self) -> None:
         """Measure again where the latest is old."""
-        if self._offset is None or time.monotonic() - self._offset.taken > _KEPT_SECONDS:
+        if self._offset is None or time.monotonic() - self._offset.measured_at > _KEPT_SECONDS:
             self._offset = self._measured()

@@ -255,14 +255,14 @@ class SshHost:
             raise RunError(f"'{name}' can't be brought there: {error}", where=self.name) from None
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether there is a connection that isn't known to be lost."""
         return self._channel is not None and not self._channel.lost
 
     def reach(self) -> None:
         """Connect again where the connection was lost, which only a request detects;
         RunError where it can't be reached."""
-        if self._channel is not None and self.connected:
+        if self._channel is not None and self.is_connected:
             with contextlib.suppress(HostLost):
                 self._channel.call("hello")
         self.channel()

@@ -33,7 +33,7 @@ class Elsewhere(Host, Protocol):
         ...
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether there is a connection that isn't known to be lost."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from ... import __version__
 from ...errors import ResultsError
 from ...files import read_regular
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from ..ledger import CRC, holds, signed
 from .layout import FACTS, telling, write_json
 from .loss_log import is_time
@@ -116,7 +116,7 @@ def read_facts(directory: Path) -> Facts:
     returns is as `Facts` has it."""
     path = directory / FACTS
     try:
-        data = parsed(read_regular(path))
+        data = parse_json(read_regular(path))
     except FileNotFoundError:
         raise ResultsError(
             "is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}"

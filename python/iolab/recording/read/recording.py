@@ -245,10 +245,17 @@ class Recording:
 
     def marks(self) -> list[dict[str, Any]]:
         """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet),
-        kind ("run" or "user"), link (or None), facts."""
-        lines = _lines(
+        kind ("run" or "user"), link (or None), facts. Without marks that their users removed."""
+        lines: list[dict[str, Any]] = []
+        for line in _lines(
             self.path / MARKS, texts=("label", "kind"), wholes=("from_ns",), perhaps=("until_ns",)
-        )
+        ):
+            if line["kind"] != REMOVED:
+                lines.append(line)
+                continue
+            lines = [
+                mark for mark in lines if mark["kind"] != "user" or not is_same_mark(mark, line)
+            ]
         return [
             {**line, "link": line.get("link"), "facts": line.get("facts") or {}} for line in lines
         ]
@@ -268,6 +275,18 @@ class Recording:
         from .summary import summary_of
 
         return summary_of(self)
+
+
+REMOVED = "removed"
+"""The kind of a line that removes a user's mark."""
+_INEXACT_NS = 512
+"""A client that has numbers of 53 bits is so far off at most, in times since 1970."""
+
+
+def is_same_mark(mark: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two marks have the same label and begin."""
+    is_near = abs(mark["from_ns"] - other["from_ns"]) <= _INEXACT_NS
+    return bool(is_near and mark["label"] == other["label"])
 
 
 def _lines(

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the next writer does first, after one was killed: seal what is left hot, and say for how
-long nothing was recorded."""
+"""How segments of another writer become a part of a recording: what a killed writer left unsealed is
+sealed first, and the segments of a run are moved in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...errors import ResultsError
 from ..base.layout import (
     KINDS,
     LOSSES,
@@ -16,8 +17,10 @@ from ..base.layout import (
     Kind,
     hot_file,
     hot_numbers,
+    map_file,
     sealed_file,
     sealed_numbers,
+    sync_folder,
     telling,
 )
 from ..base.loss_log import damage
@@ -28,7 +31,7 @@ from ..read.damage import damaged_lists, read_ledgers, told_by_lock
 from ..read.recording import Recording
 from ..segments.hot import HotRead, last_ns, read_hot
 from ..segments.segment_list import is_list_whole, rebuild_list
-from ..segments.segments import note_unlisted, write_segment
+from ..segments.segments import MAP_NAMES, note_unlisted, noted_segments, write_segment
 
 
 def highest_number(directory: Path) -> int:
@@ -163,3 +166,35 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
 def _note(directory: Path, line: Mapping[str, Any]) -> None:
     with telling(directory / LOSSES, "note a loss"):
         append_line(directory / LOSSES, line)
+
+
+def move_segments(origin: Path, directory: Path, take_number: Callable[[], int]) -> int:
+    """Move all segments of events in `origin` into `directory`, each under a new number, on disk
+    when this returns. Returns how many.
+
+    ResultsError where one is not listed, or the disk refuses; those that were moved by then stay
+    where they are, under their label.
+    """
+    noted = noted_segments(origin)
+    numbers = sealed_numbers(origin / "events")
+    if any(number not in noted for number in numbers):
+        raise ResultsError("holds segments that its list does not name", where=origin)
+    with telling(directory, "take in segments"):
+        folders: set[Path] = set()
+        for number in numbers:
+            new = take_number()
+            # maps first: one without its segment is not looked at
+            for source, target in (
+                *(
+                    (map_file(origin, number, name), map_file(directory, new, name))
+                    for name in MAP_NAMES
+                ),
+                (sealed_file(origin, number, "events"), sealed_file(directory, new, "events")),
+            ):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source.rename(target)
+                folders.add(target.parent)
+            append_line(directory / SEGMENTS, {**noted[number], "number": new}, durable=True)
+        for folder in folders:
+            sync_folder(folder)
+    return len(numbers)

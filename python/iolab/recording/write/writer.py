@@ -38,8 +38,7 @@ from ..base.sessions import Sessions
 from ..ledger import append_line
 from ..segments.hot import HotLog, last_ns, read_hot
 from ..segments.segments import sealed_facts, write_segment
-from .moving import move_segments
-from .recovery import highest_number, note_damage, recover
+from .recovery import highest_number, move_segments, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping
 
 SEAL_S = 60.0

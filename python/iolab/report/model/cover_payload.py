@@ -25,11 +25,13 @@ class CoverCell(Model):
 
     `change` is the change in `CoverMatrix.unit`, unrounded, and null where there is none. `shade`
     is -5 (much worse, or much less) to 5 (much better, or much more), or 0 to 5 for plain values. `has_direction`: more or less is better.
+    `detail` has the values of both arms with their unit, empty where there is one.
     `cell` names the combination of factor levels as heat maps and profiles do. `facts` are names
     and texts for the details. `quantity` names what the values of `sides` are, with their unit. `runs` are places in `Payload.runs.ids`.
     """
 
     text: str
+    detail: str
     change: float | None
     shade: int
     has_direction: bool
@@ -57,7 +59,8 @@ class CoverMatrix(Model):
 
 
 class CoverCard(Model):
-    """The matrices about one quantity, or about all of them (`sentences` has one for each).
+    """The matrices about one quantity, or about all of them (`sentences` has one for each, and
+    `has_details`: cells show the values of both arms).
 
     `note` states what is not drawn and how shades are to be read where they differ from the legend.
     """
@@ -65,6 +68,7 @@ class CoverCard(Model):
     title: str
     unit: str
     is_open: bool
+    has_details: bool
     sentences: list[Sentence]
     note: str
     matrices: list[CoverMatrix]
@@ -78,8 +82,10 @@ class CoverStep(Model):
 
 
 class Cover(Model):
-    """What the page shows first. `cautions` are what a reader must know before the numbers."""
+    """What the page shows first. `title` names the arms, `cautions` are what a reader must know
+    before the numbers."""
 
+    title: str
     cautions: list[Sentence]
     cards: list[CoverCard]
     legend: list[CoverStep]

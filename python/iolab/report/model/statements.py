@@ -13,9 +13,10 @@ Tone = Literal["better", "worse", "plain", "caution"]
 
 class Sentence(Model):
     """One statement of the summary. `section` is the section that it is about. `under`: it
-    continues the one before."""
+    continues the one before. `code` names what it states, for other parts of the report."""
 
     text: str
     tone: Tone = "plain"
     section: str | None = None
     under: bool = False
+    code: str = ""

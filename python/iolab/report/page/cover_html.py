@@ -24,7 +24,7 @@ def cover_html(cover: Cover) -> str:
     cards = "".join(_card(card, place, number) for place, card in enumerate(cover.cards))
     return (
         '<section id="cover" class="cover" aria-labelledby="cover-title">'
-        '<h2 id="cover-title" class="hidden">Answer</h2>'
+        f'<h2 id="cover-title">{_text(cover.title)}</h2>'
         f"{_cautions(cover.cautions)}{_legend(cover)}"
         f'<div class="cards">{cards}</div></section>'
     )
@@ -108,7 +108,7 @@ def _matrix(matrix: CoverMatrix, card: CoverCard, number: Iterator[int]) -> str:
     if not has_columns:
         head = ""
     rows = "".join(
-        f'<tr><th scope="row">{_text(text or "all")}</th>{"".join(_cell(cell, number) for cell in row)}</tr>'
+        f'<tr><th scope="row">{_text(text or "all")}</th>{"".join(_cell(cell, number, card.has_details) for cell in row)}</tr>'
         for text, row in zip(matrix.rows, matrix.cells, strict=True)
     )
     if not has_columns and matrix.row_title:
@@ -119,7 +119,7 @@ def _matrix(matrix: CoverMatrix, card: CoverCard, number: Iterator[int]) -> str:
     )
 
 
-def _cell(cell: CoverCell | None, number: Iterator[int]) -> str:
+def _cell(cell: CoverCell | None, number: Iterator[int], has_details: bool) -> str:
     if cell is None:
         return "<td></td>"
     place = next(number)
@@ -136,7 +136,13 @@ def _cell(cell: CoverCell | None, number: Iterator[int]) -> str:
         classes.append(cell.level.lower())
     sign = SIGNS.get(cell.level, "") + ("~" if state == "ins" else "")
     mark = f"<small>{sign}</small>" if sign else ""
-    return f'<td class="{" ".join(filter(None, classes))}" data-i="{place}">{mark}{_text(cell.text)}</td>'
+    detail = (
+        f'<span class="sides">{_text(cell.detail)}</span>' if has_details and cell.detail else ""
+    )
+    return (
+        f'<td class="{" ".join(filter(None, classes))}" data-i="{place}">'
+        f"{mark}{_text(cell.text)}{detail}</td>"
+    )
 
 
 def _shade(shade: int) -> str:

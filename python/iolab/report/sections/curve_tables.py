@@ -68,7 +68,7 @@ def _knee(curves: Curves, curve: Curve) -> list[TableCell | None]:
             text=format_quantity(knee.latency, curves.latency.unit),
             sub=_range(knee.latency_range, curves.latency.unit),
         ),
-        TableCell(text=f"{knee.found} of {knee.repetitions}"),
+        TableCell(text=f"{knee.with_knee} of {knee.repetitions}"),
     ]
 
 

@@ -10,7 +10,7 @@ from ...charts.book import metric_charts
 from ...compare.model import Comparison
 from ..model.datasets import Datasets
 from ..model.payload import Section
-from ..words.credibility import SAID_HERE
+from ..words.credibility import STATED_HERE
 from ..words.summary import lead
 from .tables import metric_unit_words, tables
 
@@ -35,7 +35,7 @@ def metric_section(
         unit=metric_unit_words(metric, unit),
         better=metric.better,
         lead=lead(comparison),
-        notes=[warning.text for warning in comparison.warnings if warning.code not in SAID_HERE],
+        notes=[warning.text for warning in comparison.warnings if warning.code not in STATED_HERE],
         footnotes=footnotes,
         tables=tables_of_metric,
         charts=[datasets.chart(chart) for chart in metric_charts(comparison, lines)]

@@ -30,7 +30,7 @@ def beside_sections(
         name = comparison.metric.name
         if name not in published.metrics():
             continue
-        both = compare(published.beside(results.runs), name, baseline=comparison.baseline)
+        both = compare(published.with_published(results.runs), name, baseline=comparison.baseline)
         section = metric_section(both, run_places, datasets, charts=False)
         said = [
             agreement.words(alone=len(comparison.variants) == 1)

@@ -68,6 +68,13 @@ def legend(comparisons: Iterable[Comparison]) -> list[CoverStep]:
     ]
 
 
+def least_step(comparison: Comparison) -> float:
+    """The smallest change that counts where there is no test: where the second shade begins. 0 for
+    a quantity without steps of its own."""
+    is_fixed = comparison.metric.change == "ratio" or comparison.metric.unit == "1"
+    return _steps(comparison)[0] if is_fixed else 0.0
+
+
 def steps_text(comparison: Comparison) -> str:
     """Where the shades of a metric compared by difference change; empty for a ratio, which the
     legend has."""

@@ -15,7 +15,7 @@ from .phrases import change_text, count_text, list_text
 MOST_RUNS = 3
 """Runs named in one sentence; more are counted."""
 
-SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped", CONFOUNDED, WITHOUT_METRIC}
+STATED_HERE = {"one-variant", "unjudged", "one-block", "dropped", CONFOUNDED, WITHOUT_METRIC}
 """Warnings of the comparison that the report states in its own words."""
 
 
@@ -26,7 +26,7 @@ def trust(
     the comparison's own warnings."""
     sentences = [
         *verdict_sentences(runs),
-        *(Sentence(text=_full_stop(text), tone="caution") for text in missing),
+        *(Sentence(text=_full_stop(text), tone="caution", code="missing") for text in missing),
     ]
     changes = [
         cell.change
@@ -38,6 +38,7 @@ def trust(
         sentences.append(
             Sentence(
                 tone="caution",
+                code="one-pair",
                 text="Every cell has one pair of runs: there is no interval and no test, so "
                 "nothing here says which changes are more than noise. Repetitions would.",
             )
@@ -72,7 +73,7 @@ def trust(
                 f"{comparison.metric.title}: where nothing differs (the baseline against itself) cells still show "
                 f"{change_text(low, comparison)} to {change_text(high, comparison)}."
             )
-            alarms, cells = comparison.again
+            alarms, cells = comparison.false_alarms
             if cells:
                 text += (
                     f" {alarms} of {count_text(cells, 'cell')} raised a false alarm; stated is at most "
@@ -88,21 +89,28 @@ def trust(
         )
     return [
         *sentences,
-        *(Sentence(text=_full_stop(text), tone="caution") for text in _warnings(comparisons)),
+        *(
+            Sentence(text=_full_stop(text), tone="caution", code=code)
+            for text, code in _warnings(comparisons)
+        ),
     ]
 
 
-def _warnings(comparisons: Sequence[Comparison]) -> list[str]:
-    """Each warning once; one about several metrics names all of them."""
-    metrics: dict[str, list[str]] = {}
+def _warnings(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
+    """Text and code of each warning once; one about several metrics names all of them."""
+    metrics: dict[tuple[str, str], list[str]] = {}
     for comparison in comparisons:
         prefix = f"{comparison.metric.name}: "
         for warning in comparison.warnings:
-            if warning.code not in SAID_HERE:
-                names = metrics.setdefault(warning.text.removeprefix(prefix), [])
+            if warning.code not in STATED_HERE:
+                text = warning.text.removeprefix(prefix)
+                names = metrics.setdefault((text, warning.code), [])
                 if warning.text.startswith(prefix):
                     names.append(comparison.metric.name)
-    return [f"{list_text(names)}: {text}" if names else text for text, names in metrics.items()]
+    return [
+        (f"{list_text(names)}: {text}" if names else text, code)
+        for (text, code), names in metrics.items()
+    ]
 
 
 def _count_saturated(comparisons: Sequence[Comparison]) -> int:
@@ -118,28 +126,34 @@ def _count_saturated(comparisons: Sequence[Comparison]) -> int:
 def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
     """How many runs have which level, and why those that aren't OK are not."""
     if not runs:
-        return [Sentence(text="There are no runs.", tone="caution")]
+        return [Sentence(text="There are no runs.", tone="caution", code="verdicts")]
     by_level = {level: [run for run in runs if run.verdict.level is level] for level in Level}
     if len(by_level[Level.UNJUDGED]) == len(runs):
-        text = f"All {len(runs)} cells are published numbers: their evidence is not here, so they stand UNJUDGED."
+        text = (
+            f"All {len(runs)} cells are published numbers: without evidence, so they are UNJUDGED."
+        )
         if all(run.plan.status != "published" for run in runs):
             text = f"All {count_text(len(runs), 'run')} are UNJUDGED: there was no evidence to judge them by."
-        return [Sentence(text=text, tone="caution")]
+        return [Sentence(text=text, tone="caution", code="verdicts")]
     if len(by_level[Level.OK]) == len(runs):
         return [
             Sentence(
                 text="The only run passed every gate."
                 if len(runs) == 1
-                else f"All {len(runs)} runs passed every gate."
+                else f"All {len(runs)} runs passed every gate.",
+                code="verdicts",
             )
         ]
     counts = [f"{len(reasons)} {level.value}" for level, reasons in by_level.items() if reasons]
-    sentences = [Sentence(text=f"Of {count_text(len(runs), 'run')}, {list_text(counts)}.")]
+    sentences = [
+        Sentence(text=f"Of {count_text(len(runs), 'run')}, {list_text(counts)}.", code="verdicts")
+    ]
     if invalid := by_level[Level.INVALID]:
         everything = " Nothing is left to estimate from." if len(invalid) == len(runs) else ""
         sentences.append(
             Sentence(
                 tone="caution",
+                code="invalid",
                 text=f"INVALID runs enter no estimate: {reason_counts(invalid, Level.INVALID)}.{everything}",
             )
         )
@@ -147,6 +161,7 @@ def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
         sentences.append(
             Sentence(
                 tone="caution",
+                code="suspect",
                 text=f"SUSPECT runs count and are marked: {reason_counts(suspect, Level.SUSPECT)}.",
             )
         )

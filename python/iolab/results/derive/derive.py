@@ -96,15 +96,15 @@ def derive(
     _fill_intervals(read, plan)
     section = Section() if read.fio is None else find_section(read.fio, plan)
     entries: tuple[int, ...] = ()
-    if read.fio is not None and section.chosen is not None:
-        entries = entries_of(read.fio, section.chosen)
+    if read.fio is not None and section.own is not None:
+        entries = entries_of(read.fio, section.own)
         plan = _keep_section(read, section, plan)
     elif section.problem:
         read.damaged.append(DamagedFile(read.fio_file, section.problem))
         read.fio = None
     apart = (
         tuple(group.name for group in section.groups)
-        if section.chosen is None and len(section.groups) > 1
+        if section.own is None and len(section.groups) > 1
         else ()
     )
     every = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
@@ -177,7 +177,7 @@ def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int
     result."""
     if plan.window is not None or fio is None:
         return plan.window
-    window = section.chosen.window if section.is_part and section.chosen is not None else None
+    window = section.own.window if section.is_part and section.own is not None else None
     if window is None and section.groups and fio.jobs:
         window = window_of(fio, section.groups)
     return window if window is not None or fio.end_ns is None else (fio.end_ns, fio.end_ns)
@@ -318,10 +318,10 @@ def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
     observation.
     """
     assert read.fio is not None
-    assert section.chosen is not None
+    assert section.own is not None
     if not section.is_part:
         return plan
-    window = section.chosen.window
+    window = section.own.window
     own, unknown = own_logs(read.logs, read.fio, section)
     if unknown:
         read.assumptions.append(
@@ -330,15 +330,15 @@ def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
     read.logs = {file: read.logs[file] for file in own}
     read.fio = replace(
         read.fio,
-        jobs=section.chosen.jobs,
+        jobs=section.own.jobs,
         all_clients=None,
         end_ns=None if window is None else window[1],
     )
-    read.assumptions += section.chosen.assumptions
+    read.assumptions += section.own.assumptions
     loose = {file for file, _, samples in read.watched if window is None or samples.time_ns is None}
     if loose:
         read.assumptions.append(
-            f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known"
+            f"{_files(sorted(loose))} left out: when section '{section.own.name}' ran isn't known"
         )
         read.watched = [device for device in read.watched if device[0] not in loose]
         read.devices = {

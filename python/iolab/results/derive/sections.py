@@ -36,18 +36,18 @@ class Section:
 
     Attributes:
         groups: all sections of the file, in the order in which they ran.
-        chosen: this run's; None where the run is the whole file.
+        own: this run's; None where the run is the whole file.
         problem: why the section that the plan names can't be taken; empty where it can.
     """
 
     groups: tuple[FioGroup, ...] = ()
-    chosen: FioGroup | None = None
+    own: FioGroup | None = None
     problem: str = ""
 
     @property
     def is_part(self) -> bool:
         """Whether the file holds more than this run."""
-        return self.chosen is not None and len(self.groups) > 1
+        return self.own is not None and len(self.groups) > 1
 
 
 def find_section(fio: FioOutput, plan: RunPlan) -> Section:
@@ -91,7 +91,7 @@ def own_logs(files: Iterable[str], fio: FioOutput, section: Section) -> tuple[li
     fio names a log by the job's name or the prefix that it was given, and by the number of the
     job's thread, counted over all sections.
     """
-    assert section.chosen is not None
+    assert section.own is not None
     owners = _owners_by_thread(fio.jobs, section.groups)
     matches = {file: match for file in files if (match := _LOG.fullmatch(PurePosixPath(file).name))}
     most = max((int(match["number"]) for match in matches.values() if match["number"]), default=0)
@@ -105,7 +105,7 @@ def own_logs(files: Iterable[str], fio: FioOutput, section: Section) -> tuple[li
         else:
             unknown.append(file)
             continue
-        if owner == section.chosen.index:
+        if owner == section.own.index:
             own.append(file)
     return own, unknown
 

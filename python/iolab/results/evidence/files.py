@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from ...errors import FormatError
 from ...files import EVIDENCE, open_for_writing, read_regular, write_atomically
 from ...integrity import FileDigest, has_own_digest, with_own_digest
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from .model import RunPlan
 
 SCHEMA = 2
@@ -127,7 +127,7 @@ def read_plan(run_dir: Path) -> RunPlan:
     try:
         content = read_regular(path)
         has_digest = has_own_digest(content)
-        data = parsed(content)
+        data = parse_json(content)
         schema = data.pop("schema")
         if type(schema) is not int or not 1 <= schema <= SCHEMA:
             raise FormatError(
@@ -302,7 +302,7 @@ def read_document(directory: Path, name: str, files: Files = None) -> dict[str, 
     `files` or its own, which those of schema 2 on have."""
     try:
         content = read_file(directory, name, files)
-        data, has_digest = parsed(content), has_own_digest(content)
+        data, has_digest = parse_json(content), has_own_digest(content)
     except (FormatError, ValueError):
         return {}
     if (

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...files import EVIDENCE, read_regular
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 
 FILE = "journal.jsonl"
 EVENTS = (
@@ -78,7 +78,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         raise ResultsError("has no journal: no study was run here", where=directory) from None
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
-    found: dict[int, dict[str, Any]] = {}
+    events: dict[int, dict[str, Any]] = {}
     torn: list[int] = []
     damaged: list[int] = []
     unchecked: list[int] = []
@@ -93,7 +93,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
             continue
         if torn and torn[-1] == number - 1 and event["event"] not in _GO_ON:
             damaged.append(torn.pop())  # a kill is followed by another attempt
-        found[number] = event
+        events[number] = event
         if stated is None:
             unchecked.append(number)
             continue
@@ -106,8 +106,8 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         wrong = [number for number in unchecked if number not in older or first not in _GO_ON]
         damaged += wrong
         for number in wrong:
-            del found[number]
-    return list(found.values()), torn, sorted(damaged)
+            del events[number]
+    return list(events.values()), torn, sorted(damaged)
 
 
 def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
@@ -119,7 +119,7 @@ def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
     ):
         return None, None
     try:
-        data = parsed(line)
+        data = parse_json(line)
     except ValueError:
         return None, None
     if not isinstance(data, dict) or data.get("event") not in EVENTS:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...errors import ResultsError
 from ...files import EVIDENCE, read_regular, write_atomically
 from ...integrity import FileDigest, has_own_digest, with_own_digest
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 
 SCHEMA = 2
 """From 2 on a manifest has a digest of itself, and of the files that it covers."""
@@ -90,7 +90,7 @@ def read_manifest(directory: Path) -> Manifest:
     path = directory / FILE
     try:
         content = read_regular(path)
-        data = parsed(content)
+        data = parse_json(content)
     except FileNotFoundError:
         raise ResultsError(
             "not a results directory (it has no manifest.json)",

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import FormatError
 from ...files import open_for_writing
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from .files import Files, read_file
 
 FILE = "marks.jsonl"
@@ -94,7 +94,7 @@ def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
     marks = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
-            data = parsed(line)
+            data = parse_json(line)
             marks.append(
                 Mark(
                     int(data.pop("time_ns")),

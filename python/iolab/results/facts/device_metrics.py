@@ -110,7 +110,7 @@ def _of_each(
 
 def _await(devices: Mapping[str, DeviceSamples]) -> float | None:
     """Mean latency over all I/Os: each interval's await counts as often as it has I/Os."""
-    waits = [samples.waited for samples in devices.values()]
+    waits = [samples.wait_sums for samples in devices.values()]
     known_waits = [wait for wait in waits if wait is not None]
     ios = sum(done for _, done in known_waits)
     return (

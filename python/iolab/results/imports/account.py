@@ -24,7 +24,7 @@ class Imported:
         skipped: why something was never read, to the paths.
         notes: what had to be decided, in words. suggestions: layouts that would take what is
         unmatched. empty: folders that the layout names and that have no fio result. differences: of
-        the variants' options, in words. whole: whether the source was one results directory of
+        the variants' options, in words. is_results: whether the source was one results directory of
         iolab, taken as it is. outputs: the fio results as they were read, by the SHA-256 of their
         bytes.
     """
@@ -38,11 +38,11 @@ class Imported:
     suggestions: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
-    whole: bool = False
+    is_results: bool = False
     outputs: Mapping[str, FioOutput] = field(default_factory=dict, repr=False)
 
     @property
-    def unmatched(self) -> tuple[str, ...]:
+    def unmatched_files(self) -> tuple[str, ...]:
         """Result files that no layout takes."""
         return tuple(self.files.get("unmatched", ()))
 
@@ -67,7 +67,7 @@ def account(imported: Imported, most: int = 5) -> dict[str, Any]:
         "skipped": count_paths(imported.skipped),
         "notes": [writable(note) for note in imported.notes],
         "unmatched_layouts": [writable(text) for text in imported.suggestions],
-        "whole": imported.whole,
+        "whole": imported.is_results,
         "differences": [writable(text) for text in imported.differences],
         "folders_without_result": {
             "count": len(imported.empty),

@@ -163,7 +163,7 @@ class _Column:
 
     level: int
     tokens: list[Token]
-    whole: bool
+    is_whole: bool
     name: str | None = None
     kind: str = "str"
     is_field: bool = False
@@ -703,7 +703,7 @@ def _same_options(shape: _Class, column: _Column) -> bool:
     for place, unit in enumerate(shape.units):
         rest = tuple(other.values[place] for other in shape.columns if other is not column)
         options = telling_options(unit.sample.options)
-        known_options = options if column.whole else options.keys() - {"section"}
+        known_options = options if column.is_whole else options.keys() - {"section"}
         if not known_options or options_of_rest.setdefault(rest, options) != options:
             return False
     return True
@@ -742,7 +742,7 @@ def _name_rest(classes: list[_Class]) -> None:
             values = {text for column in columns for text in column.values}
             return (
                 -any(map(is_baseline, values)),
-                -all(column.whole for column in columns),
+                -all(column.is_whole for column in columns),
                 *place,
             )
 

@@ -121,13 +121,13 @@ class Told:
 
     Attributes:
         factors: as far as known; is changed where options become factors.
-        options: those that say what was measured, in one spelling; shown: as fio has them.
+        options: those that say what was measured, in one spelling; original: as fio has them.
     """
 
     variant: str
     factors: dict[str, object]
     options: Mapping[str, str]
-    shown: Mapping[str, str] = field(default_factory=dict)
+    original: Mapping[str, str] = field(default_factory=dict)
     host: str = ""
 
 
@@ -186,7 +186,7 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
                     for level in levels
                     if same_value(name, str(level)) == same_value(name, text)
                 ),
-                run.shown.get(name, text),
+                run.original.get(name, text),
             )
             run.factors[name] = int(text) if are_numbers else spelt
             factors[name] = factors.get(name, 0) + 1
@@ -255,7 +255,9 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
             if text is not None:
                 spelt.setdefault(
                     text,
-                    int(text) if is_numeric and name not in _SIZES else run.shown.get(name) or text,
+                    int(text)
+                    if is_numeric and name not in _SIZES
+                    else run.original.get(name) or text,
                 )
             run.factors[factor] = None if text is None else spelt[text]
         texts[factor] = differing[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError, UsageError
-from ...untrusted_text import parsed, writable
+from ...untrusted_text import parse_json, writable
 from ..evidence.files import PLAN_FILE, RUNS
 from ..evidence.manifest import FILE, Manifest, read_manifest, write_manifest
 from .source import Source, put_file
@@ -27,7 +27,7 @@ def is_own_results(source: Source) -> bool:
     ):
         return False
     try:
-        data: Any = parsed(manifest.place.read_bytes()) if manifest.size < 64 << 20 else None
+        data: Any = parse_json(manifest.place.read_bytes()) if manifest.size < 64 << 20 else None
     except (OSError, ValueError):
         return False
     if manifest.path == "hosts.json":

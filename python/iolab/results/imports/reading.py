@@ -70,7 +70,7 @@ class Reading:
     """The files of a source by what they are: results, others, and fio's normal output."""
 
     results: list[FioResult] = field(default_factory=list)
-    others: list[SourceFile] = field(default_factory=list)
+    other_files: list[SourceFile] = field(default_factory=list)
     normal_output: list[str] = field(default_factory=list)
     plans: dict[str, RunPlan] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ def read_source(source: Source) -> Reading:
     for file in source.files:
         name = file.path.rpartition("/")[2]
         if name in OWN_FILES and (folder_of(file.path) in reading.plans or name == PLAN_FILE):
-            reading.others.append(file)
+            reading.other_files.append(file)
             continue
         try:
             head = _head(file)
@@ -100,10 +100,10 @@ def read_source(source: Source) -> Reading:
                 if name.endswith(".json")
                 else []
             )
-            reading.others += [] if name.endswith(".json") else [file]
+            reading.other_files += [] if name.endswith(".json") else [file]
             continue
         if format_name is None:
-            reading.others.append(file)
+            reading.other_files.append(file)
         else:
             reading.results.append(
                 _read(file, format_name, reading.plans.get(folder_of(file.path)))
@@ -120,14 +120,14 @@ def _complete_own(reading: Reading) -> None:
     for result in own_results:
         if first.setdefault(result.folder, result) is not result:
             reading.results.remove(result)
-            reading.others.append(result.file)
+            reading.other_files.append(result.file)
     for folder in reading.plans.keys() - first.keys():
         file = next(
             file
-            for file in reading.others
+            for file in reading.other_files
             if folder_of(file.path) == folder and file.path.rpartition("/")[2] == PLAN_FILE
         )
-        reading.others.remove(file)
+        reading.other_files.remove(file)
         reading.results.append(FioResult(file, plan=reading.plans[folder]))
 
 

@@ -81,15 +81,14 @@ class Source:
 
 @contextmanager
 def open_source(
-    place: Path, beside: Path, *, link: bool = False, max_bytes: int = MAX_BYTES
+    place: Path, scratch: Path, *, link: bool = False, max_bytes: int = MAX_BYTES
 ) -> Iterator[Source]:
     """The files of a directory, of a tar or zip archive, of a compressed file, or a single file.
 
-    An archive is unpacked into the directory `beside`, next to the results, so that files need only
-    be moved; it goes afterwards. A single top folder is stepped into.
+    An archive is unpacked into the directory `scratch`, next to the results, so that files can be
+    moved; it is deleted afterwards. A single top folder is entered.
 
-    Raises UsageError for what isn't there, FormatError for an archive that is damaged or beyond the
-    bounds.
+    Raises UsageError if the file does not exist, FormatError if an archive is damaged or too large.
     """
     status = _status(place)
     if stat.S_ISDIR(status.st_mode):
@@ -105,7 +104,7 @@ def open_source(
         return
     if link:
         raise UsageError("--link needs a directory, not an archive", where=place)
-    with tempfile.TemporaryDirectory(prefix=".iolab-import-", dir=beside) as directory:
+    with tempfile.TemporaryDirectory(prefix=".iolab-import-", dir=scratch) as directory:
         source = Source(_stem(place.name), may_move=True)
         unpacking = _Unpacking(place, Path(directory), source, max_bytes, max(status.st_size, 1))
         try:

@@ -75,15 +75,15 @@ class _Taken:
 class _Run(Told):
     """A measurement on its way to be a run."""
 
-    taken: _Taken = field(kw_only=True)
+    main: _Taken = field(kw_only=True)
     group: FioGroup | None = None
     section: str | None = None
-    others: list[_Taken] = field(default_factory=list)
+    other_results: list[_Taken] = field(default_factory=list)
 
     @property
     def parts(self) -> list[_Taken]:
         """The results of all processes that ran at once."""
-        return [self.taken, *self.others]
+        return [self.main, *self.other_results]
 
 
 def import_tree(
@@ -135,7 +135,7 @@ def import_tree(
                 runs,
                 files={"own": [file.path for file in opened.files]},
                 skipped=opened.skipped,
-                whole=True,
+                is_results=True,
             )
         importing = _Import(opened, read_source(opened), source)
         importing.assign(layouts)
@@ -370,7 +370,7 @@ class _Import:
     def _empty_folders(self, level: str) -> tuple[str, ...]:
         """Folders with files that a layout names and that have no result."""
         used_folders = {match.result.folder for match in self._taken}
-        folders = {f"{level}{file.path}".rpartition("/")[0] for file in self._reading.others}
+        folders = {f"{level}{file.path}".rpartition("/")[0] for file in self._reading.other_files}
         return tuple(
             sorted(
                 folder
@@ -571,7 +571,7 @@ class _Import:
             options,
             all_options,
             writable(host),
-            taken=taken,
+            main=taken,
             group=group if many else None,
         )
 
@@ -584,7 +584,7 @@ class _Import:
                 f"runs of one cell differ in what fio echoed, so they are not repetitions: '{factor}' became a factor "
                 f"({example})"
             )
-        if all(run.taken.result.plan is None for run in runs):
+        if all(run.main.result.plan is None for run in runs):
             self._unlike = [
                 f"variants differ in fio's {name} ({example})"
                 for name, example in unlike_arms(runs_with_options).items()
@@ -599,14 +599,14 @@ class _Import:
         first_paths: dict[tuple[object, ...], str] = {}
         kept, copies = [], dict[str, str]()
         for run in sorted(
-            runs, key=lambda run: (run.taken.result.path.count("/"), run.taken.result.path)
+            runs, key=lambda run: (run.main.result.path.count("/"), run.main.result.path)
         ):
-            key = (run.taken.result.digest, run.variant, run.host, _cell(run), run.section)
+            key = (run.main.result.digest, run.variant, run.host, _cell(run), run.section)
             if (
-                run.taken.result.digest
-                and first_paths.setdefault(key, run.taken.result.path) != run.taken.result.path
+                run.main.result.digest
+                and first_paths.setdefault(key, run.main.result.path) != run.main.result.path
             ):
-                copies[run.taken.result.path] = first_paths[key]
+                copies[run.main.result.path] = first_paths[key]
             else:
                 kept.append(run)
         if not copies:
@@ -633,7 +633,7 @@ class _Import:
         """
         alike: dict[tuple[object, ...], list[_Run]] = {}
         for run in runs:
-            is_own = run.taken.result.plan is not None
+            is_own = run.main.result.plan is not None
             key = id(run) if is_own else (run.variant, run.host, _cell(run))
             alike.setdefault((key,), []).append(run)
         dropped: set[int] = set()
@@ -641,7 +641,7 @@ class _Import:
         for members in alike.values():
             windows = [_window(run) for run in members]
             together_at = clusters(windows)
-            if all("process" in run.taken.fields for run in members) and (
+            if all("process" in run.main.fields for run in members) and (
                 sum(windows[cluster[0]] is not None for cluster in together_at) < 2
             ):
                 # results that are damaged or don't say when they ran, of the only run there is
@@ -655,7 +655,7 @@ class _Import:
                         run.factors["process"] = number
                     apart += 1 + len(other_members)
                     continue
-                first.others = [run.taken for run in other_members]
+                first.other_results = [run.main for run in other_members]
                 dropped |= set(map(id, other_members))
                 joined += 1
         if joined:
@@ -672,9 +672,9 @@ class _Import:
         return [run for run in runs if id(run) not in dropped]
 
     def _order(self, run: _Run) -> tuple[object, ...]:
-        fields = run.taken.fields
-        if not fields and run.taken.result.plan is not None:
-            return (-1, run.taken.result.path)
+        fields = run.main.fields
+        if not fields and run.main.result.plan is not None:
+            return (-1, run.main.result.path)
         place = next(
             (
                 number
@@ -687,7 +687,7 @@ class _Import:
         return (
             place,
             keys,
-            _natural(run.taken.rest),
+            _natural(run.main.rest),
             run.group.index if run.group is not None else 0,
         )
 
@@ -696,14 +696,14 @@ class _Import:
         blocks = self._numbers(runs, "block", "repetition")
         repetitions = (
             self._numbers(runs, "repetition", "block")
-            if any("repetition" in run.taken.fields for run in runs)
+            if any("repetition" in run.main.fields for run in runs)
             else blocks
         )
         plans = []
         for number, (run, block, repetition) in enumerate(
             zip(runs, blocks, repetitions, strict=True), 1
         ):
-            result, own = run.taken.result, run.taken.result.plan
+            result, own = run.main.result, run.main.result.plan
             section = f"#{run.group.index}" if run.group is not None else ""
             digest = hashlib.sha256(os.fsencode(f"{result.path}{section}")).hexdigest()[:8]
             factors = {
@@ -713,7 +713,7 @@ class _Import:
                 (
                     factors[key]
                     for key in CONCURRENCY
-                    if isinstance(factors.get(key), int) and key in run.taken.fields
+                    if isinstance(factors.get(key), int) and key in run.main.fields
                 ),
                 None,
             )
@@ -741,7 +741,7 @@ class _Import:
             else:
                 kept = (
                     own
-                    if "repetition" not in run.taken.fields and "block" not in run.taken.fields
+                    if "repetition" not in run.main.fields and "block" not in run.main.fields
                     else None
                 )
                 plans.append(
@@ -766,13 +766,13 @@ class _Import:
     def _numbers(self, runs: Sequence[_Run], first: str, second: str) -> list[int]:
         places = []
         for run in runs:
-            named = run.taken.fields.get(first, run.taken.fields.get(second))
+            named = run.main.fields.get(first, run.main.fields.get(second))
             places.append(
                 Place(
                     (run.host, _cell(run)),
                     run.variant,
                     None if named is None else str(named),
-                    run.taken.rest,
+                    run.main.rest,
                 )
             )
         numbers, notes = number_repetitions(places)
@@ -784,9 +784,9 @@ class _Import:
     def _evidence(self, runs: Sequence[_Run]) -> dict[int, list[SourceFile]]:
         """Further files of each run, without its result; all others are counted."""
         own_folders = {result.folder for result in self._reading.results if result.plan is not None}
-        own = [file for file in self._reading.others if folder_of(file.path) in own_folders]
+        own = [file for file in self._reading.other_files if folder_of(file.path) in own_folders]
         other_files = [
-            file for file in self._reading.others if folder_of(file.path) not in own_folders
+            file for file in self._reading.other_files if folder_of(file.path) not in own_folders
         ]
         joined, rest = join_files(self._reading.results, other_files)
         for file in own:
@@ -811,7 +811,9 @@ class _Import:
                 [file.path],
             )
         self._count("normal-output", self._reading.normal_output)
-        compressed = [file.path for file in self._reading.others if file.path.endswith(".log.fz")]
+        compressed = [
+            file.path for file in self._reading.other_files if file.path.endswith(".log.fz")
+        ]
         if compressed:
             self._notes.append(
                 f"{len(compressed)} log{'s' if len(compressed) > 1 else ''} that fio compressed (log_store_compressed): not "
@@ -857,7 +859,7 @@ def _sample_of(result: FioResult) -> Sample:
 
 
 def _window(run: _Run) -> tuple[int, int] | None:
-    result = run.taken.result
+    result = run.main.result
     if run.group is not None:
         return run.group.window
     return None if result.output is None else window_of(result.output, result.groups)
@@ -865,7 +867,7 @@ def _window(run: _Run) -> tuple[int, int] | None:
 
 def _distinct(runs: Sequence[_Run]) -> list[_Run]:
     """Runs without those of a copy, byte by byte, of another."""
-    return list({run.taken.result.digest or str(id(run)): run for run in reversed(runs)}.values())[
+    return list({run.main.result.digest or str(id(run)): run for run in reversed(runs)}.values())[
         ::-1
     ]
 
@@ -920,11 +922,11 @@ def _put(
     """The run's directory. A file that several runs share is written once and linked."""
     run_dir.mkdir(parents=True)
     names_in_use = {"run.json"}
-    folder = run.taken.result.folder
+    folder = run.main.result.folder
     results = [part.result.file for part in run.parts]
     names: list[str] = []
     for file in (*results, *files):
-        if file.path.rpartition("/")[2] == "run.json" and run.taken.result.plan is not None:
+        if file.path.rpartition("/")[2] == "run.json" and run.main.result.plan is not None:
             continue
         below = (
             file.path[len(folder) + 1 :]
@@ -933,7 +935,7 @@ def _put(
         )
         names.append(free_name(below.replace("/", "-")[-180:], names_in_use))
         _share(file, run_dir / names[-1], how, placed)
-    if run.others:
+    if run.other_results:
         plan = replace(plan, extra={**plan.extra, PROCESSES: names[: len(results)]})
     write_plan(run_dir, plan, durable=False)
 

@@ -22,7 +22,7 @@ from typing import Any
 from ... import __version__, registry
 from ...files import EVIDENCE, is_foreign, read_regular, write_atomically
 from ...integrity import FileDigest, with_own_digest
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from ...verdict import Verdict
 from ..evidence.files import PROFILES, RUNS, known_plan, read_document, run_directories
 from ..evidence.model import NO_PLAN, Observation, Run
@@ -204,7 +204,7 @@ def read_cache(directory: Path, key: str) -> list[Run] | None:
         return None
     run_dirs = {path.name: path for path in run_directories(directory)}
     try:
-        return _runs(table, parsed(table.schema.metadata[_RUNS]), run_dirs)
+        return _runs(table, parse_json(table.schema.metadata[_RUNS]), run_dirs)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import ResultsError
 from ...files import read_regular, write_atomically
 from ...integrity import has_own_digest, with_own_digest
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from ..evidence.manifest import FILE as MANIFEST_FILE
 from ..evidence.manifest import Manifest, read_manifest
 from ..evidence.model import Run
@@ -42,7 +42,7 @@ def read_hosts(directory: Path) -> Hosts | None:
     path = directory / FILE
     try:
         content = read_regular(path)
-        data, has_digest = parsed(content), has_own_digest(content)
+        data, has_digest = parse_json(content), has_own_digest(content)
         if data["schema"] > SCHEMA:
             raise ResultsError(
                 f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})",

@@ -13,7 +13,7 @@ from pathlib import Path
 from ...errors import FormatError, IolabError, ResultsError
 from ...files import EVIDENCE, is_foreign, read_regular
 from ...integrity import FileDigest, Finding, Progress, Verification, has_own_digest
-from ...untrusted_text import parsed
+from ...untrusted_text import parse_json
 from ..evidence.completeness import standing
 from ..evidence.files import (
     ENVIRONMENT_FILE,
@@ -136,7 +136,7 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
                 "the journal says that this run finished",
                 f"run {name}",
             )
-            for name in (progress.gone if progress is not None else ())
+            for name in (progress.lost if progress is not None else ())
         ]
     try:
         unfinished = _open_runs(part)
@@ -242,7 +242,7 @@ def _own_document(
     try:
         data = read_regular(directory / name, limit=EVIDENCE)
         is_whole = has_own_digest(data)
-        document = parsed(data)
+        document = parse_json(data)
     except FileNotFoundError:
         return _Checked(finding=Finding(f"{below}{name}", "missing", "it is not there", lost))
     except OSError as error:

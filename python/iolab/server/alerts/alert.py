@@ -9,7 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from ...documents import Model
 from ..base.models import Value, VersionedModel
-from ..base.worksheet import Number, Text
+from ..base.worksheet import Moment, Number, Text
 from ..queries.parameters import StatisticText
 
 Given = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63}$")]
@@ -17,6 +17,9 @@ RESERVED = "log"
 """No alert's name: the log of alerts has that path."""
 MOST_ACTIONS = 8
 DAY = 24 * 3600
+
+
+Percentile = Literal["", "p50", "p90", "p99", "p99.9", "max"]
 
 
 def _not_reserved(name: str) -> str:
@@ -51,7 +54,8 @@ class Alert(Model):
 
     only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
     serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
-    also_when_clear: say also when it is over.
+    also_when_clear: say also when it is over. percentile: of each second of a map, such as
+    io.ops[latency], in ns or bytes. "" for a number over time.
     """
 
     model_config = ConfigDict(
@@ -67,6 +71,7 @@ class Alert(Model):
     ]
     recording: Text
     statistic: StatisticText
+    percentile: Percentile = ""
     exceeds: Number | None
     falls_below: Number | None
     for_seconds: Annotated[int, Field(ge=1, le=DAY)]
@@ -107,13 +112,19 @@ class Alerts(VersionedModel):
 
 
 class AlertLine(Model):
-    """Something that was said of an alert, ns since 1970."""
+    """A message about an alert, ns since 1970. at_ns: the end of the judged second, on the clock of
+    the recording, or null. recording, statistic, unit: of the value. Lines of older versions have
+    none of these."""
 
     time_ns: int
     name: str
     event: Literal["raised", "again", "clear", "problem"]
     value: Value
     words: str
+    at_ns: int | None = None
+    recording: str = ""
+    statistic: str = ""
+    unit: str = ""
 
 
 class AlertLog(VersionedModel):
@@ -123,5 +134,31 @@ class AlertLog(VersionedModel):
     left: int
 
 
-ALERTS: dict[str, type[Model]] = {each.__name__: each for each in (Alert, Alerts, AlertLog)}
+class PreviewRequest(Model):
+    """What an alert would have said from `from_ns` up to `until_ns`, ns on the recording's clock."""
+
+    alert: Alert
+    from_ns: Moment
+    until_ns: Moment
+
+
+class AlertPreview(VersionedModel):
+    """Values of an alert's statistic, second by second (null without a value), and the spans in
+    which it would have been raised. The time is cut to the last `MOST_PREVIEWED` seconds."""
+
+    recording: str
+    t0_ns: int
+    interval_ns: int
+    unit: str
+    values: list[Value]
+    raised: list[tuple[int, int]]
+    sentence: str
+
+
+MOST_PREVIEWED = 3600
+"""Seconds of a preview."""
+
+ALERTS: dict[str, type[Model]] = {
+    each.__name__: each for each in (Alert, Alerts, AlertLog, PreviewRequest, AlertPreview)
+}
 """What alerts need, by name."""

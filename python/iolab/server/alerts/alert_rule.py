@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ...heatmap.ticks import quantity
 from .alert import Alert
 
 State = Literal["clear", "pending", "raised", "quiet", "unknown"]
@@ -32,9 +33,9 @@ class Standing:
     """How an alert stands.
 
     Attributes:
-        state: since `since_ns`. turned_ns: while raised, since when values are within the limit
-        again, None where they are not. said_ns: when it was last said while raised. value: the
-        latest that was known.
+        state: since `since_ns`. turned_ns: since when values are within the limit again while it is
+        raised, or None. said_ns: time of the last message while raised. value: the latest known
+        value.
     """
 
     state: State = "unknown"
@@ -94,14 +95,14 @@ def _raised(alert: Alert, now: Standing, reading: Reading) -> tuple[Standing, Ev
     return now, None
 
 
-def sentence(alert: Alert) -> str:
-    """The alert in words."""
-    what = (
-        f"exceeds {alert.exceeds:g}"
-        if alert.exceeds is not None
-        else f"falls below {alert.falls_below:g}"
-    )
-    parts = [f"{alert.statistic} {what} for at least {alert.for_seconds} s"]
+def sentence(alert: Alert, unit: str = "") -> str:
+    """The alert in words. unit: of the limit, "ns" or "B", where it is of a map."""
+    limit = alert.exceeds if alert.exceeds is not None else alert.falls_below or 0.0
+    # of a map the limit is a time or a size
+    words = quantity(limit, unit) if alert.percentile else f"{limit:g}"
+    what = f"{'exceeds' if alert.exceeds is not None else 'falls below'} {words}"
+    of = f"{alert.percentile} of {alert.statistic}" if alert.percentile else alert.statistic
+    parts = [f"{of} {what} for at least {alert.for_seconds} s"]
     if alert.only_during.strip():
         parts.append(f"only during {alert.only_during.strip()}")
     if alert.repost_minutes:

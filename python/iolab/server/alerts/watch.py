@@ -13,23 +13,36 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ...errors import FormatError, IolabError, UsageError
+from ...heatmap.overlays import lines as percentile_lines
+from ...recording.base.counts import UNITS, HeatCounts
 from ...recording.base.metadata import read_facts
 from ...statistics.answers.answers import Series
 from ...statistics.answers.json_form import number
 from ...statistics.ask.query import query
 from ...statistics.kept import manage
 from ...statistics.kept.writer import ahead_ns
+from ...statistics.language.fields import QUANTIZED
 from ...statistics.language.names import parse, same
 from ..base.json_store import JsonStore
 from ..base.store import NotServed, Store
 from ..queries.listing import is_live
-from .alert import Alert, AlertLine, Alerts, AlertState, Keep
+from .alert import (
+    MOST_PREVIEWED,
+    Alert,
+    AlertLine,
+    AlertPreview,
+    Alerts,
+    AlertState,
+    Keep,
+)
 from .alert_log import LogFile
 from .alert_rule import SECOND, Event, Reading, Standing, sentence, step
 from .commands import Commands
 from .schedule import parse_hours
 
 MOST = 50
+SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+"""Shares of the I/Os of a second, by the names of percentiles."""
 SETTLE = 2 * SECOND
 """Time before the latest event that is not looked at yet: events come a little out of order."""
 LONGEST = 30 * SECOND
@@ -99,6 +112,39 @@ class Watch:
         with self._lock:
             self._watched.pop(name, None)
 
+    def preview(self, alert: Alert, from_ns: int, until_ns: int) -> AlertPreview:
+        """What an alert would have said in a span, by the rule of the watch. UsageError where it
+        can't be watched, or the span is empty."""
+        self._check(alert)
+        name = self._recording(alert)
+        start, last = self._store.ends(name)
+        until = min(until_ns, last + SECOND) // SECOND * SECOND
+        first = max(from_ns, start, until - MOST_PREVIEWED * SECOND) // SECOND * SECOND
+        if first >= until:
+            raise UsageError("the span of time is empty", where="from_ns")
+        hours = parse_hours(alert.only_during)
+        standing, raised = Standing(), list[tuple[int, int]]()
+        seconds = self._seconds(alert, name, first, until)
+        for begin, end, value in seconds:
+            reading = Reading(begin, end, value, hours is None or hours.hold(_local(begin)))
+            standing, _ = step(alert, standing, reading)
+            if standing.state != "raised":
+                continue
+            if raised and raised[-1][1] == begin:
+                raised[-1] = raised[-1][0], end
+            else:
+                raised.append((begin, end))
+        unit = unit_of(alert)
+        return AlertPreview(
+            recording=name,
+            t0_ns=seconds[0][0] if seconds else first,
+            interval_ns=SECOND,
+            unit=unit,
+            values=[None if value is None else number(value) for _, _, value in seconds],
+            raised=raised,
+            sentence=sentence(alert, unit),
+        )
+
     def look(self) -> None:
         """Judge what came since the last look, and do what follows."""
         with self._lock:
@@ -138,12 +184,25 @@ class Watch:
         self._commands.close()
 
     def _check(self, alert: Alert) -> None:
-        asked = parse(alert.statistic)
-        if asked.breakdown is not None:
+        statistic = parse(alert.statistic)
+        if alert.percentile:
+            if statistic.breakdown not in QUANTIZED or statistic.breakdown == "offset":
+                raise UsageError(
+                    "an alert on a percentile looks at a map of latency, queue or size",
+                    where="statistic",
+                    hint="such as io.ops[latency]",
+                )
+            if statistic.entry.weight != "count":
+                raise UsageError(
+                    f"percentiles are of I/Os, not of {statistic.entry.measure}",
+                    where="statistic",
+                    hint=f"ask for {statistic.group}.ops[{statistic.breakdown}]",
+                )
+        elif statistic.breakdown is not None:
             raise UsageError(
                 "an alert looks at one number over time",
                 where="statistic",
-                hint=f"leave [{asked.breakdown}] out, or name a value of it: [{asked.breakdown}=...]",
+                hint=f"leave [{statistic.breakdown}] out, name a value of it: [{statistic.breakdown}=...], or choose a percentile",
             )
         parse_hours(alert.only_during)
         self._recording(alert)
@@ -182,8 +241,7 @@ class Watch:
             return
         hours = parse_hours(alert.only_during)
         for begin, end, value in self._values(alert, name, watched.seen_ns):
-            local = datetime.datetime.fromtimestamp(begin / SECOND).astimezone()
-            reading = Reading(begin, end, value, hours is None or hours.hold(local))
+            reading = Reading(begin, end, value, hours is None or hours.hold(_local(begin)))
             standing, event = step(alert, watched.standing, reading)
             with self._lock:
                 watched.standing, watched.seen_ns, watched.problem, watched.told = (
@@ -193,7 +251,7 @@ class Watch:
                     False,
                 )
             if event is not None:
-                self._tell(watched, name, event, standing.value)
+                self._tell(watched, name, event, standing.value, end)
 
     def _values(self, alert: Alert, name: str, seen_ns: int) -> list[tuple[int, int, float | None]]:
         """Whole seconds since the last look: from, until and value; of time that was too long to be
@@ -203,6 +261,15 @@ class Watch:
         first = max(seen_ns, until - LONGEST)
         if first >= until:
             return []
+        skipped: list[tuple[int, int, float | None]] = (
+            [(seen_ns, first, None)] if 0 < seen_ns < first else []
+        )
+        return skipped + self._seconds(alert, name, first, until)
+
+    def _seconds(
+        self, alert: Alert, name: str, first: int, until: int
+    ) -> list[tuple[int, int, float | None]]:
+        """Whole seconds of a span: from, until and value."""
         answer = query(
             self._store.open(name),
             parse(alert.statistic),
@@ -210,23 +277,26 @@ class Watch:
             until_ns=until,
             interval_ns=SECOND,
         )
-        assert isinstance(answer, Series)
-        skipped: list[tuple[int, int, float | None]] = (
-            [(seen_ns, first, None)] if 0 < seen_ns < first else []
-        )
-        return skipped + [
+        if isinstance(answer, HeatCounts):
+            begin, values = first, _percentiles(answer, SHARES[alert.percentile], first, until)
+        else:
+            assert isinstance(answer, Series)
+            begin, values = answer.t0_ns, answer.values.tolist()
+        return [
             (at, at + SECOND, None if math.isnan(value) else float(value))
-            for place, value in enumerate(answer.values.tolist())
-            if (at := answer.t0_ns + place * SECOND) >= first
+            for place, value in enumerate(values)
+            if (at := begin + place * SECOND) >= first
         ]
 
-    def _tell(self, watched: _Watched, recording: str, event: Event, value: float | None) -> None:
+    def _tell(
+        self, watched: _Watched, recording: str, event: Event, value: float | None, at_ns: int
+    ) -> None:
         """Say it in the log, and do what is to be done."""
         alert = watched.alert
         if event == "clear" and not alert.also_when_clear:
             return
-        words = sentence(alert)
-        self._line(alert, event, value, words)
+        words = sentence(alert, unit_of(alert))
+        self._line(alert, event, value, words, at_ns)
         facts = {
             "IOLAB_ALERT": alert.name,
             "IOLAB_EVENT": event,
@@ -282,7 +352,14 @@ class Watch:
                 f"it was raised, and can't be judged any more: {words}",
             )
 
-    def _line(self, alert: Alert, event: str, value: float | None, words: str) -> None:
+    def _line(
+        self,
+        alert: Alert,
+        event: str,
+        value: float | None,
+        words: str,
+        at_ns: int | None = None,
+    ) -> None:
         try:
             self.log.write(
                 AlertLine.model_validate(
@@ -292,6 +369,10 @@ class Watch:
                         "event": event,
                         "value": value,
                         "words": words,
+                        "at_ns": at_ns,
+                        "recording": alert.recording,
+                        "statistic": alert.statistic,
+                        "unit": unit_of(alert),
                     }
                 )
             )
@@ -304,10 +385,7 @@ class Watch:
 
 def _state(watched: _Watched) -> AlertState:
     standing, alert = watched.standing, watched.alert
-    try:
-        unit = parse(alert.statistic).entry.unit
-    except UsageError:
-        unit = ""
+    unit = unit_of(alert)
     return AlertState(
         alert=alert,
         state="unknown" if watched.problem else standing.state,
@@ -315,5 +393,27 @@ def _state(watched: _Watched) -> AlertState:
         since_ns=watched.problem_ns if watched.problem else standing.since_ns,
         value=None if standing.value is None else number(standing.value),
         problem=watched.problem,
-        sentence=sentence(alert),
+        sentence=sentence(alert, unit),
     )
+
+
+def _local(time_ns: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(time_ns / SECOND).astimezone()
+
+
+def _percentiles(counts: HeatCounts, share: float, first: int, until: int) -> list[float]:
+    """A percentile of each second, nan where there was no I/O. A map begins and ends with I/Os."""
+    line = percentile_lines(counts, counts.columns, [share])[0]
+    places = ((at - counts.t0_ns) // SECOND for at in range(first, until, SECOND))
+    return [float(line[place]) if 0 <= place < len(line) else math.nan for place in places]
+
+
+def unit_of(alert: Alert) -> str:
+    """The unit of the values that an alert looks at; "" where its statistic is none."""
+    try:
+        statistic = parse(alert.statistic)
+    except UsageError:
+        return ""
+    if not alert.percentile:
+        return statistic.entry.unit
+    return next((UNITS[y] for y in QUANTIZED if y == statistic.breakdown), "")

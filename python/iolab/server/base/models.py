@@ -112,9 +112,9 @@ class OverTime(VersionedModel):
     recorded.
 
     Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is
-    about; covered_ns: how much of it was recorded. total: the plain sum, 0 for levels and shares. mean:
-    over what was recorded. lost_by_column: (column, records lost there), 0 where nobody knows
-    how many; losses: the same by kind, with what has no time.
+    about; covered_ns: the recorded part of it. total: the plain sum, 0 for levels and shares. mean:
+    over the recorded time. lost_by_column: (column, records lost there), 0 for an unknown number.
+    losses: the same by kind, with losses without a time.
     """
 
     statistic: str
@@ -336,6 +336,75 @@ class Who(VersionedModel):
     dimensions: list[DimensionShares]
 
 
+class SingleIo(Model):
+    """One recorded I/O. Times are ns, offset and size bytes; null where they are not known.
+
+    id: `/io-layers` takes it. source: the layer that recorded it. time_ns: completion. queue_ns: in
+    the queue, before the latency. count: 1, except in histogram logs.
+    """
+
+    id: str
+    source: str
+    time_ns: int
+    latency_ns: int | None
+    queue_ns: int | None
+    offset_bytes: int | None
+    size_bytes: int | None
+    op: str
+    device: str | None
+    process: str | None
+    file: str | None
+    mount: str | None
+    client: str | None
+    job: str | None
+    pid: int | None
+    thread: int | None
+    error: str | None
+    flags: str | None
+    count: int
+
+
+class IoList(VersionedModel):
+    """The single I/Os inside a rectangle of time and value, a page of them. total: I/Os inside.
+    rows: rows inside, of which `ios` are those from `skip` on."""
+
+    recording: str
+    statistic: str
+    source: str
+    total: int
+    rows: int
+    skip: int
+    notes: list[str]
+    ios: list[SingleIo]
+
+
+class RelatedIo(Model):
+    """An I/O of another layer. match: what ties it to the chosen I/O: its thread, its process, or
+    only the time. start_ns, end_ns: since the start of the chosen I/O."""
+
+    io: SingleIo
+    match: Literal["thread", "process", "time"]
+    start_ns: int
+    end_ns: int
+
+
+class IoLayers(VersionedModel):
+    """One I/O through the layers. above: calls during which it was issued; below: I/Os that were
+    issued during it or overlap it, both by their start. above_left, below_left: how many more there
+    are. elsewhere: I/Os that overlap it and belong to other calls, which are left out. layers: the
+    sources of the recording that are layers, from the top."""
+
+    recording: str
+    io: SingleIo
+    above: list[RelatedIo]
+    below: list[RelatedIo]
+    above_left: int
+    below_left: int
+    elsewhere: int
+    layers: list[str]
+    notes: list[str]
+
+
 class FieldValue(Model):
     """A value of a field."""
 
@@ -349,8 +418,7 @@ class OddChange(Model):
 
     before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
     of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
-    rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
-    odd I/Os lie.
+    rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
     """
 
     quantity: Literal["rate", "latency", "tail", "size", "offset", "queue", "value"]
@@ -503,6 +571,8 @@ ANSWERS: dict[str, type[Model]] = {
         Layers,
         Extremes,
         Who,
+        IoList,
+        IoLayers,
         Odd,
         Hierarchy,
         Tick,

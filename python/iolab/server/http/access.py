@@ -48,10 +48,9 @@ class Door:
     """What it takes to be let in.
 
     Attributes:
-        token: what the address and programs carry. names: host names that this service is reached
-        by; `literals`: whether any address in numbers is one too, as where it listens on all of
-        them. port: of the listening socket; it is part of the cookie's name, for cookies don't tell
-        ports apart.
+        token: part of the address, sent by programs. names: host names of this service. `literals`:
+        whether any numeric address is one too, as where it listens on all of them. port: of the
+        listening socket. It is part of the cookie's name, as cookies are shared by all ports.
     """
 
     def __init__(
@@ -126,7 +125,10 @@ class Guard:
             return
         refused = self._refusal(scope)
         if refused is not None:
-            await _answer(send, *refused)
+            if refused[0] == 401 and _is_page(scope):
+                await _write_token_page(send, refused[2])
+            else:
+                await _answer(send, *refused)
             return
 
         async def with_headers(message: Message) -> None:
@@ -209,6 +211,41 @@ def _with_token(query: bytes) -> tuple[str, list[tuple[str, str]]] | None:
         return None
     token = [value for name, value in pairs if name == "token"]
     return (token[0], [pair for pair in pairs if pair[0] != "token"]) if len(token) == 1 else None
+
+
+def _is_page(scope: Scope) -> bool:
+    """Whether a browser asks for a page to show."""
+    headers = dict(scope["headers"])
+    return scope["method"] == "GET" and b"text/html" in headers.get(b"accept", b"")
+
+
+_TOKEN_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>iolab: token needed</title>
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<body style="font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 10vh auto; padding: 0 1rem">
+<h1>This page needs its token</h1>
+<p>Open the whole address that <code>iolab view</code> or <code>iolab live</code> printed at its start.
+It ends with <code>?token=...</code></p>
+<p>A service that is started again has a new token, unless <code>--token-file FILE</code> keeps one.
+A program sends the header <code>Authorization: Bearer TOKEN</code>.</p></body></html>
+"""
+
+
+async def _write_token_page(send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+    """A page that says where the token is."""
+    content = _TOKEN_PAGE.encode()
+    # its only style is inline, and it loads nothing
+    policy = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    security = [header for header in _HEADERS if header[0] != b"content-security-policy"]
+    about = [(b"content-type", b"text/html; charset=utf-8"), (b"content-security-policy", policy)]
+    length = [(b"content-length", str(len(content)).encode())]
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 401,
+            "headers": [*about, *length, *headers, *security],
+        }
+    )
+    await send({"type": "http.response.body", "body": content})
 
 
 async def _answer(send: Send, status: int, words: str, headers: list[tuple[bytes, bytes]]) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...documents import Model
-from ..alerts.alert import RESERVED, Alert, AlertLog, Alerts
+from ..alerts.alert import RESERVED, Alert, AlertLog, AlertPreview, Alerts, PreviewRequest
 from ..alerts.alert_log import LogFile
 from ..alerts.commands import Commands
 from ..alerts.watch import MOST, Watch
 from ..base import saved_worksheets
 from ..base.json_store import NAMES, JsonStore, folder
+from ..base.models import Marks
 from ..base.start_models import CellRuns, HistoryAnswer, Start
 from ..base.store import Store
 from ..base.worksheet import SavedWorksheets, Sharing, Worksheet
@@ -25,8 +26,9 @@ from ..queries.query_params import Words
 from ..reports import share
 from ..reports.studies import FILE as STUDIES_FILE
 from ..reports.studies import StudyIndex
-from . import kept_api
+from . import kept_api, marks_api
 from .kept_api import KeepAdd, KeepChange, KeepLimits, KeepPrune, Kept
+from .marks_api import MarkAdd, MarkRemove
 from .start_api import CELL, HISTORY, METRICS, StartPage
 
 Method = Literal["GET", "PUT", "POST", "DELETE"]
@@ -207,6 +209,22 @@ ACTIONS = (
         kept_api.drop,
     ),
     Action(
+        "POST",
+        "/marks/add",
+        "Mark a span of time; all viewers of the recording see it.",
+        lambda state, words, change: marks_api.add(state.store, change),
+        body=MarkAdd,
+        model=Marks,
+    ),
+    Action(
+        "POST",
+        "/marks/remove",
+        "Remove a mark that a user set.",
+        lambda state, words, change: marks_api.remove(state.store, change),
+        body=MarkRemove,
+        model=Marks,
+    ),
+    Action(
         "GET",
         "/alerts",
         "Alerts, and how they stand.",
@@ -219,6 +237,16 @@ ACTIONS = (
         "What was said of alerts lately.",
         lambda state, words, _: state.watch.log.latest(),
         model=AlertLog,
+    ),
+    Action(
+        "POST",
+        "/alert-preview",
+        "What an alert would have said in a span of time.",
+        lambda state, words, request: state.watch.preview(
+            request.alert, request.from_ns, request.until_ns
+        ),
+        body=PreviewRequest,
+        model=AlertPreview,
     ),
     Action(
         "PUT",

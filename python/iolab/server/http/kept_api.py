@@ -11,7 +11,6 @@ from pydantic import Field
 
 from ...documents import Model
 from ...errors import UsageError
-from ...statistics.kept import limits as limiting
 from ...statistics.kept import manage
 from ...statistics.kept.definitions import LONGEST_S
 from ..base.models import VersionedModel
@@ -167,7 +166,7 @@ def prune(store: Store, change: KeepPrune) -> Kept:
 def limit(store: Store, change: KeepLimits) -> Kept:
     """Change the limits of all."""
     retention = {str(tier): seconds for tier, seconds in change.retention.items()}
-    limiting.limit(
+    manage.limit(
         _path(store, change.recording),
         {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": retention},
         work_s=WORK_S,
@@ -202,6 +201,6 @@ def _answer(store: Store, name: str, rows: list[dict[str, Any]] | None = None) -
         {
             "recording": name,
             "kept": manage.listed(path) if rows is None else rows,
-            "limits": limiting.limits(path),
+            "limits": manage.limits(path),
         }
     )

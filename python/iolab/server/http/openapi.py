@@ -25,6 +25,7 @@ from ..queries.parameters import Parameter
 from ..queries.routes import PREFIX, ROUTES, Route
 from .actions import ACTIONS, ALERT, Action
 from .kept_api import KEEPING
+from .marks_api import MARKING
 
 SCHEMA_FILE = Path("schemas/api.json")
 TYPES_FILE = Path("web/src/generated/api.ts")
@@ -54,6 +55,7 @@ REFUSALS = {
     "interval": "the interval makes too many columns or too large an answer, is less than 1 ns, or can't be the whole time",
     "drawn": "the statistic has no percentiles",
     "low": "a quantity is of another kind than the map's values, or their range is empty",
+    "id": "the text is no id of an I/O, or the recording is a trace",
     "by": "the map cannot be broken down by that field, or the field has no such value",
     "whole numbers": "a whole number is written with a point or an exponent",
     "span": "a span of time ends before it begins",
@@ -61,6 +63,7 @@ REFUSALS = {
     "alert": "the alert looks at more than one number, at no time of day, or runs a command that there is not",
     "change": "the statistic can't be kept, is kept already or is not kept, or the moment lies in the future",
     "kept": "the recording is a trace or was imported, of which nothing is kept",
+    "mark": "the mark ends before it begins, there are too many, there is none of that label and begin, or the recording is a trace",
     "metric": "no results of the history have the metric",
     "share": "the answers take too long, or are too large, to be shared",
 }
@@ -70,7 +73,10 @@ _OF_BODIES = {
     "Worksheet": ("span", "name"),
     "Sharing": ("span", "share"),
     "Alert": ("recording", "statistic", "name", "alert"),
+    "PreviewRequest": ("recording", "statistic", "to", "alert"),
     "KeepLimits": ("kept",),
+    "MarkAdd": ("recording", "mark"),
+    "MarkRemove": ("recording", "mark"),
 }
 _OF_KEEPING = ("statistic", "change", "kept")
 
@@ -145,7 +151,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | COMPARED | START | SHEETS | KEEPING | ALERTS
+    models = ANSWERS | COMPARED | START | SHEETS | KEEPING | MARKING | ALERTS
     return models_json_schema(
         [(model, "serialization") for model in models.values()], ref_template=template
     )[1]

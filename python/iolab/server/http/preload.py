@@ -32,6 +32,7 @@ _ASKED = (
 _FURTHER = {
     "layers": {"by": "op", "key": "read"},
     "extremes": {},
+    "ios": {"order": "latency", "limit": "1"},
     "export": {},
     "difference": {"from": "0s", "to": "1s", "other_from": "0s", "other_to": "1s"},
 }
@@ -62,6 +63,11 @@ _CHANGES = (
     ("DELETE", "worksheets/one", None),
     ("POST", "share", {"worksheet": _SHEET, "questions": ["query?statistic=io.ops"]}),
     ("POST", "kept/add", {**_KEPT, "backfill": True}),
+    (
+        "POST",
+        "marks/add",
+        {"recording": "recording", "label": "one", "from_ns": 1, "until_ns": 2, "note": ""},
+    ),
     ("PUT", "alerts/one", _ALERT),
     ("GET", "alerts", None),
     ("GET", "alerts/log", None),

@@ -24,7 +24,7 @@ from ...documents import Model
 from ...errors import IolabError, UsageError
 from ...statistics.language.intervals import SECOND
 from ...statistics.language.names import parse
-from ...statistics.language.times import parse_duration
+from ...statistics.language.quantities import parse_duration
 from ..base.models import Problem, Tick
 from ..base.status import counts, status_of
 from ..base.store import Store

@@ -12,8 +12,7 @@ import numpy as np
 from ...errors import UsageError
 from ...heatmap.figure import Named
 from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
-from ...recording.base.counts import HeatCounts, Integers
-from ...recording.base.loss_columns import moved
+from ...recording.base.counts import HeatCounts, Integers, moved
 from ...statistics.language.fields import MAPPED, UTILIZATION
 from ..base.compared import Changes, Difference, SignedCells
 from ..base.json_answer import check_size

@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import UsageError
 from ...statistics.answers.answers import Answer, Floats, Series, Stack
 from ...statistics.answers.json_form import Row, averaged, largest, number, numbers
-from ...statistics.kept.sources import is_counted
+from ...statistics.kept.coverage import is_counted
 from ...statistics.language.fields import MAPPED
 from ..base.compared import Change, Changes
 from ..base.json_answer import check_size

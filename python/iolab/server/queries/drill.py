@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...recording.base.conditions import parse_range
 from ...statistics.ask import attribution as shares
-from ...statistics.ask import hierarchy as paths
+from ...statistics.ask import drill as paths
 from ...statistics.language.fields import FIELDS, QUANTIZED
 from ..base.models import Hierarchy, Who
 from ..base.store import Store
@@ -32,7 +32,7 @@ def who(store: Store, words: Words) -> Who:
             where="statistic",
             hint="such as io.ops[latency]",
         )
-    low, high = _values(words, asked.breakdown)
+    low, high = bounds_of(words, asked.breakdown)
     found = shares.who(
         request.opened,
         asked.breakdown,
@@ -57,10 +57,15 @@ def _around(request: Request, words: Words, ends: tuple[int, int]) -> tuple[int 
     )
 
 
-def _values(words: Words, field: str) -> tuple[int | None, int | None]:
+def bounds_of(words: Words, field: str) -> tuple[int | None, int | None]:
+    """The parameters low and high as values of a field; None where an end is open."""
+    if "low" not in words and "high" not in words:
+        return None, None
+    if field not in FIELDS:
+        raise UsageError(f"'{field}' has no range of values", where="low")
     kind = "time" if FIELDS[field].kind == "time" else "size"
     text = f"{words.get('low', '')}..{words.get('high', '')}"
-    return (None, None) if text == ".." else parse_range(text, kind)
+    return parse_range(text, kind)
 
 
 def hierarchy(store: Store, words: Words) -> Hierarchy:
@@ -78,6 +83,6 @@ def hierarchy(store: Store, words: Words) -> Hierarchy:
         {
             "recording": request.recording,
             "unit": "1" if found.statistic.entry.measure == "ops" else "B",
-            **paths.as_data(found, DEPTH),
+            **paths.tree_as_data(found, DEPTH),
         }
     )

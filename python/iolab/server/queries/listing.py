@@ -28,6 +28,7 @@ from ..base.models import (
 )
 from ..base.status import changes
 from ..base.store import Store
+from .mark_facts import run_facts
 from .query_params import Words, recording_of
 
 MOST_LINES = 2000
@@ -163,6 +164,7 @@ def marks(store: Store, words: Words) -> Marks:
     recording = store.recording(name)
     found = [] if recording is None else recording.marks()
     results = store.results_of(name)
+    runs = run_facts(None if results is None else store.results.get(results))
     return Marks(
         recording=name,
         left=max(0, len(found) - MOST_LINES),
@@ -173,7 +175,7 @@ def marks(store: Store, words: Words) -> Marks:
                 from_ns=each["from_ns"],
                 until_ns=each["until_ns"],
                 link=None if each["link"] is None else str(each["link"]),
-                facts=_facts(each, results),
+                facts=_facts(each, results, runs),
             )
             for each in found[-MOST_LINES:]
         ],
@@ -188,11 +190,16 @@ def run_of(mark: Mapping[str, Any]) -> str | None:
     return link.removeprefix(_RUNS)
 
 
-def _facts(mark: Mapping[str, Any], results: str | None) -> dict[str, Any]:
-    """What is known of a mark; of a run whose report is served where that is: `report` and `run`."""
+def _facts(
+    mark: Mapping[str, Any], results: str | None, runs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What is known of a mark; of a run whose report is served where that is (`report` and `run`),
+    and its variant, cell and verdict."""
     facts = mark["facts"] if isinstance(mark["facts"], dict) else {}
     run = run_of(mark)
-    return facts if run is None or results is None else {**facts, "report": results, "run": run}
+    if run is None or results is None:
+        return facts
+    return {**facts, **runs.get(run, {}), "report": results, "run": run}
 
 
 def losses(store: Store, words: Words) -> Losses:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE
 from ...statistics.language.catalogue import CATALOGUE
 from ..base.worksheet import Text
 from .query_params import ALL, LONGEST_NAME, MOST_COLUMNS, MOST_KEYS, TOP
@@ -30,6 +31,9 @@ class Parameter:
         each = self.schema.get("items", self.schema)
         return int(self.schema.get("maxItems", 1)), int(each.get("maxLength", LONGEST_NAME))
 
+
+LAST_SKIP = 999_999_999
+"""I/Os that may be skipped."""
 
 _DURATION = (
     "((?=[0-9])"
@@ -154,3 +158,14 @@ LINES = Parameter(
 )
 LOW = Parameter("low", "Least value, such as 10ms or 8KiB.", text(64, QUANTITY))
 HIGH = Parameter("high", "Where values end, itself left out.", text(64, QUANTITY))
+SORTED = (
+    Parameter("order", "What to sort by. Default: time.", one_of(*ORDERS)),
+    Parameter("descending", "true: the largest first.", one_of("true", "false")),
+    Parameter(
+        "skip",
+        "I/Os before the page. Default: 0.",
+        {"type": "integer", "minimum": 0, "maximum": LAST_SKIP, "default": 0},
+    ),
+    Parameter("limit", "I/Os of a page.", count(LARGEST_PAGE, PAGE)),
+)
+IO = Parameter("id", "The id of an I/O, as /ios lists it.", text(256), required=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...documents import Model
 from ...recording.base.counts import HeatCounts
 from ...statistics.answers.answers import Stack
-from ...statistics.answers.export import csv_lines
+from ...statistics.answers.json_form import csv_lines
 from ..base.json_answer import check_size, plain
 from ..base.store import Store
 from . import binary

@@ -13,7 +13,7 @@ from ...statistics.answers.answers import Answer
 from ...statistics.ask.query import COLUMNS, answer
 from ...statistics.language.intervals import columns_of
 from ...statistics.language.names import Statistic, parse
-from ...statistics.language.times import parse_duration, parse_moment
+from ...statistics.language.quantities import parse_duration, parse_moment
 from ...statistics.question import Question
 from ..base.store import Opened, Store
 from .single_column import whole

@@ -15,6 +15,8 @@ from ..base.models import (
     Extremes,
     HeatAnswer,
     Hierarchy,
+    IoLayers,
+    IoList,
     Layers,
     Losses,
     Marks,
@@ -27,7 +29,7 @@ from ..base.models import (
     Who,
 )
 from ..base.store import Store
-from . import compare_heatmap, drill, listing, odd, peaks, queries, split_heatmap
+from . import compare_heatmap, drill, listing, odd, peaks, queries, single_ios, split_heatmap
 from .parameters import (
     AGAINST,
     AROUND,
@@ -36,10 +38,12 @@ from .parameters import (
     EVERY,
     HIGH,
     INTERVAL,
+    IO,
     LINES,
     LOW,
     OTHER_SPAN,
     RECORDING,
+    SORTED,
     SOURCE,
     SPAN,
     STATISTIC,
@@ -170,6 +174,21 @@ ROUTES = (
         (Who,),
         drill.who,
         ends=("to", "around_to"),
+    ),
+    Route(
+        "/ios",
+        "The single I/Os inside a rectangle of time and value, a page of them.",
+        (RECORDING, STATISTIC, *SPAN, LOW, HIGH, SOURCE, *SORTED),
+        (IoList,),
+        single_ios.ios,
+        ends=("to",),
+    ),
+    Route(
+        "/io-layers",
+        "One I/O with the call above it and the I/Os below it.",
+        (RECORDING, IO),
+        (IoLayers,),
+        single_ios.io_layers,
     ),
     Route(
         "/odd",

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...recording.base.counts import HeatCounts
-from ...recording.base.loss_columns import LostAt, added
+from ...recording.base.counts import HeatCounts, LostAt, added
 from ...statistics.answers.answers import Answer, Series, Stack
 from ...statistics.answers.json_form import averaged, largest
 

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...recording.base.counts import HeatCounts
-from ...recording.base.loss_columns import LostAt, of_columns
+from ...recording.base.counts import HeatCounts, LostAt, of_columns
 from ...untrusted_text import html_table, visible
 from ..engine.coverage import Losses
 from ..language.names import Statistic

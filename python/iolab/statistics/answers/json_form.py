@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of statistics as plain data: unrounded, in base units. What the terminal prints as JSON
-and the service sends is this."""
+"""Answers as plain data, JSON and CSV, whole or column by column: not rounded, in base units."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ... import _core
-from ...recording.base.counts import UNITS, HeatCounts
+from ...recording.base.counts import UNITS, HeatCounts, LostAt, LostKind, of_kinds
 from ...recording.base.grids import LogLinear
-from ...recording.base.loss_columns import LostAt, LostKind, of_kinds
 from ..language.names import Statistic
 from .answers import Answer, Floats, Series, Stack
 
@@ -195,3 +196,163 @@ def _about(counts: HeatCounts) -> dict[str, Any]:
         "gaps": list(counts.gaps),
         "notes": list(counts.assumptions),
     }
+
+
+def seconds(ns: int) -> str:
+    """Nanoseconds as seconds, exactly."""
+    text = f"{'-' if ns < 0 else ''}{abs(ns) // 10**9}.{abs(ns) % 10**9:09d}"
+    return text.rstrip("0").rstrip(".")
+
+
+def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
+    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count` (of bytes
+    `bytes`); where nothing was recorded a value is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if isinstance(answer, HeatCounts):
+        writer.writerow(["time_s", "low", "high", answer.weight])
+        edge = seconds if UNITS[answer.y] == "ns" else str
+        bounds = {index: [edge(end) for end in ends] for index, ends in bounds_of(answer).items()}
+        writer.writerows(
+            [seconds(answer.t0_ns + column * answer.interval_ns), *bounds[index], count]
+            for column, index, count in zip(
+                answer.column.tolist(), answer.index.tolist(), answer.count.tolist(), strict=True
+            )
+        )
+    elif isinstance(answer, Stack):
+        writer.writerow(["time_s", asked.breakdown, "value"])
+        kept, rest = largest(answer, top)
+        writer.writerows(
+            [_time(answer, column), row.key, _value(row.values[column])]
+            for column in range(answer.values.shape[1])
+            for row in [*kept, *([rest] if rest else [])]
+        )
+    else:
+        writer.writerow(["time_s", "value"])
+        writer.writerows(
+            [_time(answer, column), _value(value)] for column, value in enumerate(answer.values)
+        )
+    return text.getvalue().split("\n")[:-1]
+
+
+def as_json(asked: Statistic, answer: Answer, top: int | None) -> str:
+    """`{"schema": 1, ...}`: see `plain.as_data`."""
+    return json.dumps({"schema": 1, **as_data(asked, answer, top)}, ensure_ascii=False)
+
+
+def _time(answer: Series | Stack, column: int) -> str:
+    return seconds(answer.t0_ns + column * answer.interval_ns)
+
+
+def _value(value: float) -> str:
+    found = number(value)
+    return "" if found is None else str(found)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One column.
+
+    Attributes:
+        t0_ns: its start. recorded: whether anything of it was. lost: what was lost in it, of each
+        kind how many. value: of a series, nan where there is none. keys: of a stack, largest first,
+        the others last, as None. cells: of a map: (low, high, count or bytes), low <= value < high,
+        ascending.
+    """
+
+    t0_ns: int
+    recorded: bool
+    lost: Mapping[LostKind, int]
+    value: float = math.nan
+    keys: tuple[tuple[str | None, float], ...] = ()
+    cells: tuple[tuple[int, int, int], ...] = ()
+
+
+def moments(answer: Answer, first_ns: int, until_ns: int, top: int | None) -> Iterator[Moment]:
+    """The columns from `first_ns` to `until_ns`; `top`: keys that are named, None for all."""
+    lost: dict[int, dict[LostKind, int]] = {}
+    for at, kind, count in answer.lost_at:
+        lost.setdefault(at, {})[kind] = count
+    interval = answer.interval_ns
+    for start in range(first_ns // interval * interval, until_ns, interval):
+        column = (start - answer.t0_ns) // interval
+        if isinstance(answer, HeatCounts):
+            recorded = not any(first <= column < past for first, past in answer.gaps)
+            yield Moment(start, recorded, lost.get(column, {}), cells=_cells(answer, column))
+        elif isinstance(answer, Series):
+            value = float(answer.values[column])
+            yield Moment(start, not math.isnan(value), lost.get(column, {}), value)
+        else:
+            yield _of_stack(answer, column, start, lost.get(column, {}), top)
+
+
+def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
+    held = counts.column == column
+    bounds = bounds_of(counts)
+    return tuple(
+        (*bounds[index], count)
+        for index, count in zip(
+            counts.index[held].tolist(), counts.count[held].tolist(), strict=True
+        )
+    )
+
+
+def _of_stack(
+    answer: Stack, column: int, start: int, lost: Mapping[LostKind, int], top: int | None
+) -> Moment:
+    kept, rest = largest(answer, None)
+    rows = sorted(
+        ((row.key, float(row.values[column])) for row in kept),
+        key=lambda row: (-_known(row[1]), row[0]),
+    )
+    # without any key nobody did anything, unless all is unknown
+    recorded = answer.covered_ns > 0 and (
+        not rows or any(not math.isnan(value) for _, value in rows)
+    )
+    known = sum(not math.isnan(value) for _, value in rows)
+    rows = [row for row in rows if row[1] > 0]
+    named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
+    others = sum(_known(value) for _, value in rows[len(named) :]) + (
+        0.0 if rest is None else _known(float(rest.values[column]))
+    )
+    if others > 0:
+        named.append((None, together(answer, others, known - len(named) + answer.rest_keys)))
+    return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def moment_as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
+    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns",
+    "interval_ns", "lost", "losses", "notes"}` and `value`; `keys` (name to value) and `others`; or
+    `recorded`, `weight`, `low`, `high` and `count`."""
+    heat = isinstance(answer, HeatCounts)
+    unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
+    common = {
+        "schema": 1,
+        "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series",
+        "statistic": str(asked),
+        "unit": unit,
+        "t0_ns": moment.t0_ns,
+        "interval_ns": answer.interval_ns,
+        "lost": sum(moment.lost.values()),
+        "losses": dict(moment.lost),
+        "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes),
+    }
+    if isinstance(answer, HeatCounts):
+        low, high, count = ([cell[place] for cell in moment.cells] for place in range(3))
+        return {
+            **common,
+            "recorded": moment.recorded,
+            "weight": answer.weight,
+            "low": low,
+            "high": high,
+            "count": count,
+        }
+    if not isinstance(answer, Stack):
+        return {**common, "value": number(moment.value)}
+    named = {key: number(value) for key, value in moment.keys if key is not None}
+    others = next((number(value) for key, value in moment.keys if key is None), None)
+    return {**common, "keys": named if moment.recorded else None, "others": others}

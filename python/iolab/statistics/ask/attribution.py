@@ -27,7 +27,7 @@ from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
 from ..tiers.events import Events
-from .damage_notes import again, trouble
+from .notes import again, trouble
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -146,8 +146,8 @@ def who(
     def whose() -> Who:
         frame = plan(question, [Events(events)]).frame
         window = frame.window
-        with _open_engine(window) as engine:
-            _attach(engine, window)
+        with open_engine(window) as engine:
+            attach_events(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
             y,
@@ -163,7 +163,8 @@ def who(
     return again(whose)
 
 
-def _open_engine(window: Window) -> Engine:
+def open_engine(window: Window) -> Engine:
+    """The engine that reads the events of a window."""
     if window.snap.recording.in_archive:
         from ..tiers import archived
 
@@ -171,7 +172,8 @@ def _open_engine(window: Window) -> Engine:
     return Engine(window.snap.place)
 
 
-def _attach(engine: Engine, window: Window) -> None:
+def attach_events(engine: Engine, window: Window) -> None:
+    """Make the events of a window `events` to the engine."""
     if window.snap.recording.in_archive:
         from ..tiers import archived
 

@@ -68,8 +68,7 @@ def _or_kept(recording: Recording, found: Available) -> Available:
     if not found.why_not:
         return found
     # not where events answer: what it needs takes its time to load
-    from ..kept.coverage import held_of
-    from ..kept.sources import is_counted
+    from ..kept.coverage import held_of, is_counted
 
     plain = parse(found.entry.name)
     try:

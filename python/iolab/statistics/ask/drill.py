@@ -1,15 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drill-down: a value of a breakdown becomes a condition, and what is left can be broken down
-again, without limit."""
+"""Drill-down: a value of a breakdown becomes a condition, and a breakdown of maps by their values. Paths
+of files become a tree."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import UsageError
-from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION
+from ...recording.base.conditions import Where
+from ...recording.base.counts import HeatCounts
+from ...recording.read.breakdown import MOST, Dimension, dimension
+from ...recording.read.recording import Recording
+from ...recording.read.trace import Trace
+from ..answers.answers import Stack
+from ..engine.snapshot import choose, snapshot
+from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION, near
 from ..language.names import Between, Filter, Statistic, parse
+from .query import query
+
+if TYPE_CHECKING:
+    from ...recording.read.recording import Recording
+
 
 Kind = Literal["stack", "heat"]
 
@@ -114,4 +127,196 @@ def as_data(
             {"field": each.field, "kind": each.kind, "statistic": str(each.statistic)}
             for each in next_breakdowns(statistic, value, allowed=allowed)
         ],
+    }
+
+
+FIELDS = ("op", "device", "process", "file", "job", "client")
+BUDGET = 2 * 10**9
+"""Events to scan for this; beyond, fewer fields are told apart."""
+
+
+def dimensions_of(
+    recordings: Sequence[Recording],
+    whole: HeatCounts,
+    read: Callable[[Recording, Where], HeatCounts],
+) -> tuple[list[Dimension], list[str]]:
+    """Fields in which the recordings have more than one value, and the names of those left out for
+    the recordings' size.
+
+    `read` counts a recording under further conditions, on the whole's columns. What a recording
+    holds of other sources than the map's counts for nothing: a value without a count has no part.
+    """
+    events = sum(
+        sum(segment.sources.values())
+        for recording in recordings
+        for segment in recording.segments()
+    )
+    budget, found, left = BUDGET, [], []
+    for name in FIELDS:
+        if MOST * events > budget:
+            left.append(name)
+            continue
+        totals = _totals(recordings, name)
+        values = sorted(totals, key=lambda value, totals=totals: (-totals[value], value))[:MOST]  # type: ignore[misc]
+        if len(totals) < 2:
+            continue
+        budget -= len(values) * events
+        found.append(
+            dimension(
+                name,
+                values,
+                recordings,
+                whole,
+                read,
+                growing=any(_is_growing(each) for each in recordings),
+            )
+        )
+    return found, left
+
+
+def _is_growing(recording: Recording) -> bool:
+    """Whether something may be recorded meanwhile: a session has no end."""
+    return any(each.get("until_ns") is None for each in recording.facts.sessions)
+
+
+def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:
+    """I/Os by value of a field, over all time."""
+    found: dict[str, int] = {}
+    for recording in recordings:
+        # events as the map's, though counters could tell some of it
+        source, _ = choose(snapshot(recording).sources, None, None, recording.path)
+        answer = query(recording, Statistic("io", "ops", (), name), columns=1, source=source)
+        assert isinstance(answer, Stack)
+        for key, total in zip(answer.keys, answer.totals, strict=True):
+            found[key] = found.get(key, 0) + total
+    return found
+
+
+PATHS = ("file", "mount")
+"""Fields whose names are paths."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A directory or file.
+
+    Attributes:
+        name: the last part of its path, "" of the root. total: the plain sum of all under it. own:
+        what is its own name's, not its children's. children: largest first. others: the sum of
+        children that are left out, too small to be named; left: how many.
+    """
+
+    name: str
+    total: int
+    own: int
+    children: tuple[Branch, ...]
+    others: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A statistic by path. `unnamed` is the sum of I/Os whose path is not known; relative names
+    stand under the root as they are."""
+
+    statistic: Statistic
+    total: int
+    unnamed: int
+    root: Branch
+
+
+def hierarchy(
+    events: Trace | Recording,
+    statistic: Statistic | str,
+    *,
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    source: str | None = None,
+    least: float = 0.0,
+) -> Tree:
+    """Sums by directory of a statistic; its breakdown is `file` unless it names another field of
+    paths.
+
+    Args:
+        least: share of all below which a branch isn't named.
+    UsageError where it has no paths; else as `query.query`.
+    """
+    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    field = asked.breakdown or "file"
+    if field not in PATHS or field not in asked.entry.breakdowns:
+        raise UsageError(
+            f"{asked} has no paths",
+            where=f"statistic '{asked}'",
+            hint=near(field, [name for name in PATHS if name in asked.entry.breakdowns]),
+        )
+    named = Statistic(asked.group, asked.name, asked.filters, field)
+    answer = query(events, named, from_ns=from_ns, until_ns=until_ns, columns=1, source=source)
+    assert isinstance(answer, Stack)
+    sums = dict(zip(answer.keys, answer.totals, strict=True))
+    unnamed = sums.pop(ANY[field].missing, 0) + answer.rest_total
+    return Tree(named, answer.total, unnamed, branches(sums.items(), least * answer.total))
+
+
+def branches(sums: Iterable[tuple[str, int]], least: float = 0.0) -> Branch:
+    """Paths with their sums as a tree; a branch of less than `least` is summed among `others`."""
+    return _branch(
+        "", [([part for part in path.split("/") if part], amount) for path, amount in sums], least
+    )
+
+
+def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Branch:
+    # by depth, not by recursion: a path may have thousands of parts
+    root: dict[str, Any] = {"name": name, "total": 0, "own": 0, "children": {}}
+    for parts, amount in paths:
+        node = root
+        node["total"] += amount
+        for part in parts:
+            node = node["children"].setdefault(
+                part, {"name": part, "total": 0, "own": 0, "children": {}}
+            )
+            node["total"] += amount
+        node["own"] += amount
+    order, stack = [], [root]
+    while stack:
+        node = stack.pop()
+        order.append(node)
+        stack += [child for child in node["children"].values() if child["total"] >= least]
+    for node in reversed(order):
+        below = node["children"].values()
+        children = sorted(
+            (child["made"] for child in below if "made" in child),
+            key=lambda each: (-each.total, each.name),
+        )
+        small = [child["total"] for child in below if "made" not in child]
+        node["made"] = Branch(
+            node["name"], node["total"], node["own"], tuple(children), sum(small), len(small)
+        )
+    made: Branch = root["made"]
+    return made
+
+
+def tree_as_data(tree: Tree, depth: int = 64) -> dict[str, Any]:
+    """For JSON: `{"statistic", "total", "unnamed", "root": {"name", "total", "own", "others",
+    "left", "children": [...]}}`.
+
+    Below `depth` children are summed among `others`.
+    """
+    return {
+        "statistic": str(tree.statistic),
+        "total": tree.total,
+        "unnamed": tree.unnamed,
+        "root": _data(tree.root, depth),
+    }
+
+
+def _data(branch: Branch, depth: int) -> dict[str, Any]:
+    children = branch.children if depth > 0 else ()
+    hidden = () if depth > 0 else branch.children
+    return {
+        "name": branch.name,
+        "total": branch.total,
+        "own": branch.own,
+        "others": branch.others + sum(each.total for each in hidden),
+        "left": branch.left + len(hidden),
+        "children": [_data(each, depth - 1) for each in children],
     }

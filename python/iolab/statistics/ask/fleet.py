@@ -15,10 +15,10 @@ import numpy as np
 
 from ...archive.recordings import ArchivedEvents
 from ...errors import FormatError, IolabError, UsageError
-from ...recording.base.counts import HeatCounts, alike, merge
+from ...recording.base.counts import HeatCounts, Integers, added, alike, merge, summed
 from ...recording.base.intervals import joined
-from ...recording.base.loss_columns import added
 from ..answers.answers import Answer, Floats, Series, Stack
+from ..answers.json_form import bounds_of
 from ..engine.coverage import Losses
 from ..engine.snapshot import Span
 from ..language.fields import near
@@ -27,7 +27,7 @@ from ..language.names import Statistic, parse, split_field
 from ..question import Question
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
-from .damage_notes import with_notes
+from .notes import with_notes
 from .query import COLUMNS, query
 
 HOST = "host"
@@ -415,3 +415,72 @@ def _sum_rates(parts: Sequence[Floats]) -> Floats:
     stacked = np.array(parts)
     total: Floats = np.where(np.isnan(stacked).all(axis=0), np.nan, np.nansum(stacked, axis=0))
     return total
+
+
+QUANTILES = (0.5, 0.99)
+
+
+@dataclass(frozen=True)
+class HostDistance:
+    """How a host differs from all others together.
+
+    Attributes:
+        host: its name. ios: I/Os that have the value.
+        distance: the largest difference of the two cumulative shares, from 0 (equal) to 1 (no
+        value in common): the statistic of Kolmogorov and Smirnov on the grid.
+        quantiles, others: upper ends (ns or bytes) of the buckets with the quantiles of
+        `QUANTILES`, of the host and of the others; None without I/Os.
+    """
+
+    host: str
+    ios: int
+    distance: float
+    quantiles: tuple[int | None, ...]
+    others: tuple[int | None, ...]
+
+
+def rank_hosts(maps: Mapping[str, HeatCounts]) -> list[HostDistance]:
+    """Hosts by their distance from the others, the largest first. UsageError with fewer than two
+    that have I/Os."""
+    hosts = [host for host, counts in maps.items() if len(counts.count)]
+    if len(hosts) < 2:
+        raise UsageError(
+            "one host can't be compared with others", hint="ask for a time with two or more hosts"
+        )
+    same = alike([maps[host] for host in hosts])
+    bounds: dict[int, tuple[int, int]] = {}
+    for counts in same:
+        bounds |= bounds_of(counts)
+    index, _ = summed(
+        np.concatenate([counts.index for counts in same]),
+        np.concatenate([counts.count for counts in same]),
+    )
+    ends = [bounds[place][1] for place in index.tolist()]
+    table = np.zeros((len(hosts), len(index)), dtype=np.int64)
+    for row, counts in enumerate(same):
+        np.add.at(table[row], np.searchsorted(index, counts.index), counts.count)
+    whole = table.sum(axis=0)
+    ranked = [
+        HostDistance(
+            host,
+            int(own.sum()),
+            _distance(own, whole - own),
+            tuple(_quantile(own, ends, share) for share in QUANTILES),
+            tuple(_quantile(whole - own, ends, share) for share in QUANTILES),
+        )
+        for host, own in zip(hosts, table, strict=True)
+    ]
+    return sorted(ranked, key=lambda item: (-item.distance, item.host))
+
+
+def _distance(one: Integers, other: Integers) -> float:
+    shares = [np.cumsum(counts) / counts.sum() for counts in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _quantile(counts: Integers, ends: list[int], share: float) -> int | None:
+    total = int(counts.sum())
+    if not total:
+        return None
+    place = int(np.searchsorted(np.cumsum(counts), np.ceil(share * total)))
+    return ends[place]

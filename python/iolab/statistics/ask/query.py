@@ -28,9 +28,7 @@ from ..tiers.counters import Counters
 from ..tiers.events import Events
 from ..tiers.segment_maps import SegmentMaps
 from ..tiers.trace_tier import TraceEvents
-from .damage_notes import again, answered
-from .unmatched import with_unmatched
-from .unrecorded_calls import with_unrecorded_calls
+from .notes import again, answered, with_unmatched, with_unrecorded_calls
 
 COLUMNS = 400
 """Columns of time that are chosen, where no interval is asked for."""

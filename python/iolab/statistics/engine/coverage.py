@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, added
 from ...recording.base.intervals import joined, without
-from ...recording.base.loss_columns import LOST_KINDS, LostAt, LostKind, added
 from ...recording.base.loss_log import Part, parts_of
 from ...recording.read.recording import Recording
-from .dropped_segments import gone
-from .snapshot import Snapshot, Span
+from .snapshot import Snapshot, Span, gone
 
 _KINDS: Mapping[str, LostKind] = {
     "overrun": "lost",

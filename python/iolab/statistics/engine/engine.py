@@ -3,28 +3,64 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import FormatError, IolabError
 from ...recording.base.checked_files import DamagedError, Part, check
-from .signals import heeding
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+
+@contextmanager
+def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C within the block calls `interrupt`, then is the KeyboardInterrupt that it always is.
+
+    DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads
+    have ended what they do: they must be told. In threads that get no signals, and where somebody
+    else handles Ctrl-C, nothing is changed.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        interrupt()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        # a generator that nobody reads any more may be closed by any thread
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is handle
+        ):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 THREADS = min(8, os.cpu_count() or 1)
+IDLE = 8
+"""Idle databases that are kept for other answers."""
 MEMORY = "2GB"
 """Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled
 to a disk that is measured."""
@@ -37,7 +73,7 @@ _CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
 """
 
 AGAIN_S = 0.05
-"""Seconds between two words to a question that was given up and has not ended."""
+"""Seconds between two interruptions of a question that was given up and has not ended."""
 
 
 class Halt:
@@ -55,8 +91,8 @@ class Halt:
         return self._over
 
     def halt(self) -> None:
-        """Give the question up. What is under way is told again and again until it ends: DuckDB
-        forgets an interruption that comes just before a statement."""
+        """Give the question up. Its statements are interrupted until they end: DuckDB forgets an
+        interruption that comes just before a statement."""
         with self._lock:
             before, self._over = self._over, True
         if not before and self._interrupted():
@@ -81,7 +117,7 @@ class Halt:
             return not self._over
 
     def end(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """It works no more."""
+        """The connection works for the question no longer."""
         with self._lock:
             self._under_way = [each for each in self._under_way if each is not connection]
 
@@ -94,11 +130,70 @@ HALT: ContextVar[Halt | None] = ContextVar("halt", default=None)
 """What the question that is answered here can be given up by."""
 
 
+class Databases:
+    """Databases in memory that no answer uses. To open one takes 20 ms of CPU, more than most
+    answers. An answer has a database for itself, and so its own limit of memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[tuple[int, duckdb.DuckDBPyConnection]] = []
+
+    def take(self, threads: int) -> duckdb.DuckDBPyConnection:
+        """An idle database with so many threads, or a new one."""
+        with self._lock:
+            for place, (its_threads, database) in enumerate(self._idle):
+                if its_threads == threads:
+                    del self._idle[place]
+                    return database
+        return _open(threads)
+
+    def give_back(self, threads: int, database: duckdb.DuckDBPyConnection) -> None:
+        """Keep a database for another answer, or close it where enough are idle."""
+        with self._lock:
+            if len(self._idle) < IDLE:
+                self._idle.append((threads, database))
+                return
+        database.close()
+
+    def forget(self) -> None:
+        """After a fork: the child has none of the threads of the databases, so that it can neither
+        use nor close them."""
+        for _, database in self._idle:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(database))
+        self._lock, self._idle = threading.Lock(), []
+
+
+def _open(threads: int) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    database = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": threads,
+            "memory_limit": MEMORY,
+            "temp_directory": "",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "preserve_insertion_order": False,
+        },
+    )
+    # a progress bar would be drawn among the data. In a notebook without ipywidgets DuckDB has
+    # disabled it, and refuses every setting of it
+    with suppress(duckdb.InvalidInputException):
+        database.execute("SET enable_progress_bar = false")
+    database.execute("SET lock_configuration = true")
+    return database
+
+
+DATABASES = Databases()
+os.register_at_fork(after_in_child=DATABASES.forget)
+
+
 class Engine:
-    """One connection for one answer.
+    """One connection for one answer, to a database of its own.
 
     `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream
-    that can be read once.
+    that can be read once. All names are temporary: they end with the connection.
     """
 
     def __init__(self, place: Path, threads: int = THREADS) -> None:
@@ -106,32 +201,18 @@ class Engine:
         self._threads = threads
         self._folders: dict[Path, int] = {}
         self._attached: list[Path] = []
+        self._is_reusable = True
         self._halt = HALT.get()
         self._go_on()
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """Opened when it is first needed: that takes longer than to add up what is remembered."""
-        import duckdb
-
-        connection = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": self._threads,
-                "memory_limit": MEMORY,
-                "temp_directory": "",
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "preserve_insertion_order": False,
-            },
-        )
-        # a progress bar would be drawn among the data. In a notebook without ipywidgets DuckDB has
-        # disabled it, and refuses every setting of it
-        with suppress(duckdb.InvalidInputException):
-            connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET lock_configuration = true")
+        """Opened when it is first needed: an answer from memory needs none."""
+        self._database = DATABASES.take(self._threads)
+        connection = self._database.cursor()
         if self._halt is not None and not self._halt.begin(connection):
             connection.close()
+            DATABASES.give_back(self._threads, self._database)
             raise self._given_up()
         return connection
 
@@ -143,12 +224,16 @@ class Engine:
             if self._halt is not None:
                 self._halt.end(self._connection)
             self._connection.close()
+            if self._is_reusable:
+                DATABASES.give_back(self._threads, self._database)
+            else:
+                self._database.close()
         while self._folders:
             os.close(self._folders.popitem()[1])
 
-    def register(self, name: str, held: pa.Table | pa.RecordBatchReader) -> None:
+    def register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
         """Make a table or stream known as `name`, a word of this package."""
-        self._connection.register(name, held)
+        self._connection.register(name, table)
 
     def files(self, name: str, parts: Sequence[Part], *, is_named: bool = False) -> None:
         """Make Parquet files of one schema known as `name`, a word of this package; with the name
@@ -156,9 +241,12 @@ class Engine:
         was written: DuckDB checks nothing itself."""
         check(parts)
         self._attached += [part.path for part in parts]
-        with self._telling():
-            paths = [self._plain(part.path) for part in parts]
-            self._connection.read_parquet(paths, filename=is_named).create_view(name)
+        with self._translate_errors():
+            paths = ", ".join(_quoted(self._plain(part.path)) for part in parts)
+            self._connection.execute(
+                f"CREATE OR REPLACE TEMP VIEW {name} AS "
+                f"SELECT * FROM read_parquet([{paths}], filename = {is_named})"
+            )
 
     def _plain(self, path: Path) -> str:
         """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a
@@ -174,21 +262,21 @@ class Engine:
     def run(self, sql: str) -> None:
         """A statement without an answer."""
         self._go_on()
-        with self._telling():
+        with self._translate_errors():
             self._connection.execute(sql)
 
     def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Columns of the answer by name, masked where they lack values. IolabError where it can't
         be given."""
         self._go_on()
-        with self._telling():
+        with self._translate_errors():
             answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
         return answer
 
     def stream(self, sql: str, bound: Mapping[str, Any] | None = None) -> Iterator[pa.RecordBatch]:
         """The answer in batches, as they come."""
         self._go_on()
-        with self._telling():
+        with self._translate_errors():
             # of `execute` the whole answer would be held
             batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(
                 1_000_000
@@ -210,7 +298,7 @@ class Engine:
         return Halted("the question was given up", where=self.place)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its
         own, as KeyboardInterrupt."""
         import duckdb
@@ -221,13 +309,14 @@ class Engine:
         except (duckdb.Error, RuntimeError) as error:
             if self._is_interrupt(error):
                 raise KeyboardInterrupt from None
+            self._is_reusable = False
             if isinstance(error, duckdb.Error):
                 raise self._refused(error) from None
             raise
 
     def _is_interrupt(self, error: Exception) -> bool:
-        """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose
-        exceptions are told as words alone."""
+        """Whether an error is Ctrl-C: during a statement, or while a stream was read, which
+        passes exceptions on as text."""
         import duckdb
 
         if isinstance(error, duckdb.InterruptException):
@@ -256,6 +345,11 @@ class Engine:
         return FormatError(f"can't be read: {words}", where=self.place)
 
 
+def _quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def whole(values: Any) -> Any:
     """A column of counts as int64, 0 where it lacks a value."""
     return np.ma.filled(values, 0).astype(np.int64)
@@ -263,5 +357,5 @@ def whole(values: Any) -> Any:
 
 def single(values: Any) -> int | None:
     """The only value of a column, None where it is missing."""
-    held = np.ma.getmaskarray(values)
-    return None if not len(values) or held[0] else int(values[0])
+    is_missing = np.ma.getmaskarray(values)
+    return None if not len(values) or is_missing[0] else int(values[0])

@@ -9,24 +9,26 @@ under the writer's lock: all of it, or for `work_s` seconds and a segment.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict
 
-from ...errors import ResultsError, UsageError
+from ...errors import FormatError, ResultsError, UsageError
+from ...recording.base.layout import KINDS, sealed_numbers
 from ...recording.base.lock import take_lock
 from ...recording.base.metadata import read_facts
-from ..language.fields import near
+from ..language.fields import MAPPED, near
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse, same
+from . import tables
 from .definitions import Definition, Definitions, next_second, read_definitions
-from .listing import listed
-from .paths import TIERS
+from .paths import TIERS, Tier, files, folder_name
 from .recovery import change_definitions
-from .state import read_state
-from .writer import Keeper, ahead_ns
+from .state import Kept, read_state
+from .writer import Keeper, ahead_ns, size_of
 
 __all__ = ["add", "drop", "listed", "pause", "prune", "resume", "to_prune"]
 
@@ -336,3 +338,248 @@ def now_of(directory: Path) -> int:
     """What the clock of a recording's host says now, ns: of another machine's, as far as it was
     ahead when that was last reached."""
     return time.time_ns() + ahead_ns(read_facts(directory))
+
+
+ADDING = "what is still there is being added"
+"""Why one waits whose backfill is under way."""
+
+
+def listed(directory: Path) -> list[dict[str, Any]]:
+    """A row for each statistic; none where nothing is kept. ResultsError where there is no
+    recording.
+
+    `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be
+    made of: `why`); paused; suspended by the budget (`why`). Of what pauses of itself, `why` says
+    when. `since_ns`: from where on something is left of it. `gaps`: times between since and until
+    in which it was paused or suspended, or of which segments could not be kept. Times are ns, sizes
+    bytes.
+    """
+    read_facts(directory)
+    definitions = read_definitions(directory)
+    if definitions is None:
+        return []
+    state = read_state(directory)
+    held = state.statistics if state is not None else {}
+    return [
+        _row(directory, wanted, held.get(name), definitions)
+        for name, wanted in definitions.statistics.items()
+    ]
+
+
+def _row(
+    directory: Path, wanted: Definition, kept: Kept | None, definitions: Definitions
+) -> dict[str, Any]:
+    if kept is not None and kept.added_ns != wanted.added_ns:
+        kept = None
+    tiers = [_tier(directory, tier, wanted.statistic, definitions) for tier in TIERS]
+    state, why = _state(directory, wanted, kept)
+    gaps = sorted(
+        (*wanted.pauses, *((*kept.suspended, *kept.missed) if kept else ())),
+        key=lambda each: each[0],
+    )
+    so_far = kept if kept is not None else Kept(wanted.added_ns, wanted.source)
+    since = _since(so_far)
+    return {
+        "statistic": wanted.statistic,
+        "state": state,
+        "why": why,
+        "source": so_far.source,
+        "kind": _kind(wanted.statistic),
+        "since_ns": since,
+        "until_ns": so_far.until_ns,
+        "bytes": sum(each["bytes"] for each in tiers),
+        "cpu_ns": so_far.cpu_ns,
+        "rows": sum(each["rows"] for each in tiers),
+        "segments": so_far.segments,
+        "tiers": tiers,
+        "gaps": [
+            list(each) for each in gaps if each[1] is None or each[1] > max(each[0], since or 0)
+        ],
+    }
+
+
+def _since(kept: Kept) -> int | None:
+    """Where what is left begins: the longest that any tier goes back."""
+    if kept.first_ns is None:
+        return None
+    return max(kept.first_ns, min(kept.begins.get(tier.name, 0) for tier in TIERS) * SECOND)
+
+
+def _state(directory: Path, wanted: Definition, kept: Kept | None) -> tuple[str, str]:
+    if kept is None:
+        return "pending", ""
+    if _known(wanted.statistic) is None:
+        return "waiting", "this iolab does not know the statistic; a newer version continues it"
+    if wanted.paused:
+        return "paused", ""
+    if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:
+        return "suspended", kept.why
+    until = f"until {_when(wanted.until_ns)}" if wanted.until_ns is not None else ""
+    if kept.source is not None:
+        return "kept", until
+    return "waiting", kept.why or (
+        ADDING if _is_behind(directory, wanted, kept) else "nothing was sealed since it was added"
+    )
+
+
+def _is_behind(directory: Path, wanted: Definition, kept: Kept) -> bool:
+    """Whether it is to be made of what was sealed before it was added, of which some is not in yet."""
+    return wanted.since_ns is None and any(
+        number > kept.through for kind in KINDS for number in sealed_numbers(directory / kind)
+    )
+
+
+def _when(ns: int) -> str:
+    return f"{datetime.fromtimestamp(ns // SECOND, UTC):%Y-%m-%dT%H:%M:%S}Z"
+
+
+def _known(name: str) -> Statistic | None:
+    try:
+        return parse(name)
+    except UsageError:
+        return None
+
+
+def _kind(name: str) -> str:
+    statistic = _known(name)
+    if statistic is None:
+        return "series"
+    return "heat" if statistic.breakdown in MAPPED else "stack" if statistic.breakdown else "series"
+
+
+def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> dict[str, Any]:
+    """What a tier holds; a file that a merge replaces meanwhile, or a damaged one, counts for
+    nothing."""
+    sizes, rows, first, until = 0, 0, None, None
+    found = files(directory, tier, folder_name(name))
+    for each in found:
+        try:
+            told = tables.about(each.path)
+            sizes += each.path.stat().st_size
+        except (FileNotFoundError, FormatError):
+            continue
+        rows += told.rows
+        first = told.first_s * SECOND if first is None else min(first, told.first_s * SECOND)
+        end = (told.last_s + tier.seconds) * SECOND
+        until = end if until is None else max(until, end)
+    return {
+        "tier": tier.name,
+        "interval_s": tier.seconds,
+        "keep_s": definitions.retention[tier.name],
+        "first_ns": first,
+        "until_ns": until,
+        "files": len(found),
+        "bytes": sizes,
+        "rows": rows,
+    }
+
+
+def limits(directory: Path) -> dict[str, Any]:
+    """`bytes` and `cpu_share` (None: any), `retention` (by tier, seconds), `used_bytes` on disk
+    now, and `pending`: whether whoever records has not taken them up yet. Those that hold unless
+    chosen where nothing was ever kept.
+
+    ResultsError where there is no recording, or `keep.json` is damaged.
+    """
+    read_facts(directory)
+    definitions = read_definitions(directory) or Definitions()
+    state = read_state(directory)
+    return {
+        "bytes": definitions.bytes,
+        "cpu_share": definitions.cpu_share,
+        "retention": dict(definitions.retention),
+        "used_bytes": sum(size_of(directory, name) for name in definitions.statistics),
+        "pending": definitions.revision > (state.revision if state is not None else 0),
+    }
+
+
+class Wanted(TypedDict, total=False):
+    """Limits to change; those that are not named stay as they are.
+
+    `bytes`: size on disk of all kept statistics together; `cpu_share`: of all CPU time, 0.05 for 5
+    %; None for any. `retention`: by tier ("1s", "1m", "1h") the seconds for which its sums stay.
+    """
+
+    bytes: int | None
+    cpu_share: float | None
+    retention: Mapping[str, int]
+
+
+def limit(
+    directory: Path, wanted: Wanted, *, wait_s: float = WAIT_S, work_s: float | None = None
+) -> dict[str, Any]:
+    """Change some limits; what holds then, as `limits` has it. A statistic that is suspended stays
+    so until it is resumed.
+
+    UsageError for limits that can't be, and of a recording that was imported.
+    """
+    must_age(directory)
+    places = [tier.name for tier in TIERS]
+    for tier in wanted.get("retention", {}):
+        if tier not in places:
+            raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
+
+    def how(before: Definitions) -> Definitions:
+        after = replace(
+            before,
+            bytes=wanted.get("bytes", before.bytes),
+            cpu_share=wanted.get("cpu_share", before.cpu_share),
+            retention={**before.retention, **wanted.get("retention", {})},
+        )
+        if after.wrong:
+            kept = ", ".join(f"{tier}={seconds} s" for tier, seconds in after.retention.items())
+            raise UsageError(
+                after.wrong,
+                where=directory,
+                hint=f"asked for is {kept}" if "retention" in wanted else None,
+            )
+        return after
+
+    changed(directory, how, wait_s, work_s)
+    return limits(directory)
+
+
+OF_SOURCE = {
+    "block": ("io.ops[op]", "io.bytes[op]", "io.ops[latency]"),
+    "syscall": ("file.ops[op]", "file.bytes[op]", "file.ops[latency]"),
+    "nfs": ("nfs.ops[op]", "nfs.bytes[op]", "nfs.ops[latency]"),
+    "counters": ("io.utilization[device]", "cpu.utilization[mode]"),
+}
+"""By the source that is recorded."""
+COUNTED = ("io.ops[op]", "io.bytes[op]")
+"""Of counters where no events of devices are recorded."""
+
+
+def defaults(sources: Collection[str]) -> list[str]:
+    """Statistics for what is recorded, by name."""
+    found = [name for source in sources for name in OF_SOURCE.get(source, ())]
+    if "counters" in sources and "block" not in sources:
+        found += COUNTED
+    return found
+
+
+def begin(
+    directory: Path, sources: Collection[str], asked: Sequence[str] | None, now_ns: int
+) -> Definitions | None:
+    """What is kept from now on: `asked`, beside what was kept there before; the defaults where that
+    is None and nothing was ever kept.
+
+    None where nothing is. ResultsError where it can't be written.
+    """
+    if asked is None and read_definitions(directory) is not None:
+        return read_definitions(directory)
+    names = defaults(sources) if asked is None else list(asked)
+    if not names:
+        return read_definitions(directory)
+
+    def how(before: Definitions) -> Definitions:
+        after = before
+        for name in names:
+            statistic = checked(name)
+            if not any(means(held, statistic) for held in after.statistics):
+                after = after.with_(
+                    Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND)
+                )
+        return after
+
+    return change_definitions(directory, how)

@@ -13,7 +13,10 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..language.fields import QUANTIZED
+from ..language.names import Statistic
 
 DEFINITIONS = "histograms/keep.json"
 STATE = "histograms/kept.json"
@@ -143,3 +146,22 @@ def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, F
     for tier, found in reversed(by_tier):
         taken += [(tier, each) for each in found if not any(held.meets(each) for _, held in taken)]
     return sorted(taken, key=lambda pair: pair[1])
+
+
+Form: TypeAlias = Literal["map", "weighed", "numbers", "growth"]
+
+BITS = 3
+"""Resolution of what is kept: 8 buckets an octave."""
+COARSER = 3
+"""Bits fewer than events are asked with."""
+MOST_KEYS = 1000
+"""Names of a segment that are kept apart, the largest; the rest is one sum."""
+
+
+def form_of(statistic: Statistic, *, counted: bool) -> Form:
+    """The form that a statistic is kept in; `counted`: it comes from counters."""
+    if counted:
+        return "growth"
+    if statistic.breakdown not in QUANTIZED:
+        return "numbers"
+    return "map" if statistic.entry.weight == "count" else "weighed"

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import FormatError, IolabError
-from ...recording.base.holder import short_lock
 from ...recording.base.layout import telling, write_json
+from ...recording.base.lock import short_lock
 from ...recording.ledger import signed
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND

@@ -23,19 +23,16 @@ from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import UTILIZATION
 from ..language.intervals import SECOND, columns_of
 from ..language.names import Between, Filter, Statistic
-from ..plan import Cost, Frame, Part, Reading, Span
+from ..plan import Cost, Frame, Part, Reading, Span, files_part
 from ..question import Question
 from ..sums import Bounds, Growth, Numbers, Sums
 from ..tiers import counters
-from ..tiers.file_parts import files_part
 from ..tiers.readings import Shares, Spread
 from ..tiers.segment_maps import LONG_SCAN, SegmentMaps
-from .coverage import Held, held_of, preferred
+from .coverage import Held, held_of, is_counted, preferred
 from .listed import part_of
-from .paths import DEFINITIONS, STATE, TIERS, Tier
+from .paths import BITS, DEFINITIONS, MOST_KEYS, STATE, TIERS, Tier, form_of
 from .rows import COLUMN, INSIDE, by_width, rows, steady
-from .sources import is_counted
-from .storage_kind import BITS, MOST_KEYS, form_of
 
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""

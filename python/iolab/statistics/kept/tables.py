@@ -26,8 +26,7 @@ from ...errors import FormatError
 from ...files import map_regular
 from ...recording.base.grids import WITHOUT
 from ...recording.base.layout import replacing, telling
-from .paths import Content
-from .storage_kind import Form
+from .paths import Content, Form
 
 KEY = "iolab"
 SCHEMA = 1

@@ -18,10 +18,10 @@ from ..language.intervals import SECOND
 from ..language.names import parse
 from . import listed, recorded, tables
 from .aggregate import Making
+from .coverage import is_counted
 from .definitions import read_definitions
 from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
 from .sealed import sealed_after
-from .sources import is_counted
 from .state import read_state
 
 BLOCK = 64

@@ -8,8 +8,23 @@ from dataclasses import dataclass
 
 from ...recording.base.counts import Weight
 from . import counter_catalogue
-from . import zfs_counter_catalogue as zfs
-from .counter_catalogue import Counter
+from .counter_catalogue import (
+    ARC_ACCESSES,
+    ARC_HIT_RATIO,
+    ARC_SIZE,
+    ARC_TARGET,
+    L2ARC_ACCESSES,
+    L2ARC_BYTES,
+    L2ARC_HEADERS,
+    L2ARC_SIZE,
+    TXG_BYTES,
+    TXG_GROUPS,
+    TXG_TIME,
+    ZIL_BYTES,
+    ZIL_COMMITS,
+    ZIL_RECORDS,
+    Counter,
+)
 from .fields import FIELDS, OPS
 
 _ALL = tuple(FIELDS)
@@ -411,7 +426,7 @@ CATALOGUE = {
             "accesses",
             "1/s",
             "ARC accesses: hits, I/O hits (data already being read), misses",
-            zfs.ARC_ACCESSES,
+            ARC_ACCESSES,
             _ARC,
         ),
         _counted(
@@ -419,7 +434,7 @@ CATALOGUE = {
             "share",
             "1",
             "ARC hit ratio",
-            zfs.ARC_HIT_RATIO,
+            ARC_HIT_RATIO,
             f"{_ARC}; nothing where there was no access",
         ),
         _counted(
@@ -427,7 +442,7 @@ CATALOGUE = {
             "level",
             "B",
             "ARC size, by kind",
-            zfs.ARC_SIZE,
+            ARC_SIZE,
             f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them",
         ),
         _counted(
@@ -435,7 +450,7 @@ CATALOGUE = {
             "level",
             "B",
             "ARC target size",
-            zfs.ARC_TARGET,
+            ARC_TARGET,
             f"{_ARC}; least and most count only where a condition names them",
         ),
         _counted(
@@ -443,7 +458,7 @@ CATALOGUE = {
             "accesses",
             "1/s",
             "L2ARC accesses (ARC misses): hits and misses",
-            zfs.L2ARC_ACCESSES,
+            L2ARC_ACCESSES,
             "all cache devices together",
         ),
         _counted(
@@ -451,7 +466,7 @@ CATALOGUE = {
             "bytes",
             "B/s",
             "L2ARC device throughput",
-            zfs.L2ARC_BYTES,
+            L2ARC_BYTES,
             "all cache devices together",
         ),
         _counted(
@@ -459,7 +474,7 @@ CATALOGUE = {
             "level",
             "B",
             "L2ARC allocated size",
-            zfs.L2ARC_SIZE,
+            L2ARC_SIZE,
             "all cache devices together; logical, which is before compression, counts only where a condition names it",
         ),
         _counted(
@@ -467,7 +482,7 @@ CATALOGUE = {
             "level",
             "B",
             "ARC memory used by L2ARC headers",
-            zfs.L2ARC_HEADERS,
+            L2ARC_HEADERS,
             "a part of arc.size",
         ),
         _of_disks(
@@ -480,13 +495,13 @@ CATALOGUE = {
             "size",
             "flags",
         ),
-        _counted("txg.groups", "groups", "1/s", "transaction groups synced", zfs.TXG_GROUPS, _TXG),
+        _counted("txg.groups", "groups", "1/s", "transaction groups synced", TXG_GROUPS, _TXG),
         _counted(
             "txg.bytes",
             "bytes",
             "B/s",
             "bytes written by transaction groups",
-            zfs.TXG_BYTES,
+            TXG_BYTES,
             f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them",
         ),
         _counted(
@@ -494,7 +509,7 @@ CATALOGUE = {
             "level",
             "",
             "time of transaction groups in each phase, per second",
-            zfs.TXG_TIME,
+            TXG_TIME,
             f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1",
         ),
         _counted(
@@ -502,7 +517,7 @@ CATALOGUE = {
             "commits",
             "1/s",
             "intent log (ZIL) commits",
-            zfs.ZIL_COMMITS,
+            ZIL_COMMITS,
             "all pools together",
         ),
         _counted(
@@ -510,7 +525,7 @@ CATALOGUE = {
             "records",
             "1/s",
             "intent log (ZIL) records, by how the data is written",
-            zfs.ZIL_RECORDS,
+            ZIL_RECORDS,
             "all pools together",
         ),
         _counted(
@@ -518,7 +533,7 @@ CATALOGUE = {
             "bytes",
             "B/s",
             "intent log (ZIL) throughput, on pool devices and on log devices",
-            zfs.ZIL_BYTES,
+            ZIL_BYTES,
             "all pools together",
         ),
     )

@@ -16,18 +16,15 @@ from functools import cached_property
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear
 from ...recording.read.recording import Recording, Segment
-from ..engine.cells import Asked, count, where
-from ..engine.dropped_segments import gone
+from ..engine.cells import Asked, count, sums, where
 from ..engine.engine import Engine, single
-from ..engine.numbers import sums
-from ..engine.snapshot import Snapshot, choose, snapshot
+from ..engine.snapshot import Snapshot, choose, gone, snapshot
 from ..engine.windows import Window, attach, window_of
 from ..language.fields import FIELDS
-from ..plan import UNSEALED, Cost, Frame, Part, Reading, Span
+from ..plan import UNSEALED, Cost, Frame, Part, Reading, Span, files_part
 from ..question import Question
 from ..sums import Bounds, Numbers, Sums
 from .field_support import lacking, told_by
-from .file_parts import files_part
 
 
 def frame_of(recording: Recording, question: Question, *, with_deleted: bool) -> Frame:

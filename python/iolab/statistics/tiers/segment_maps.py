@@ -20,18 +20,16 @@ from ...recording.base.grids import WITHOUT, Grid, LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
 from ...recording.segments.segments import Segment, part_of
-from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds, where
-from ..engine.dropped_segments import gone
+from ..engine.cells import Asked, bucket_of, cells_of, key_of, lower_bounds, where
 from ..engine.engine import Engine, whole
-from ..engine.numbers import key_of
+from ..engine.snapshot import gone
 from ..engine.windows import Window
 from ..language.conditions import sql_of
 from ..language.intervals import SECOND
-from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError
+from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError, files_part
 from ..question import Question
 from ..sums import Bounds, Numbers, Sums
 from .events import frame_of
-from .file_parts import files_part
 
 FIELDS = ("op", "device")
 """What default maps tell apart."""

@@ -46,7 +46,7 @@ class SparkEngine(Engine):
         self._go_on()
         views = tuple(sorted(self._views.items()))
         rows = self._cluster.ask(translate(sql, views), dict(bound or {}))
-        return {name: _masked(rows.column(name)) for name in rows.column_names}
+        return {name: _mask_missing(rows.column(name)) for name in rows.column_names}
 
     def bucket_sql(self, column: str, bits: int) -> str:
         """As `Engine.bucket_sql`."""
@@ -82,7 +82,7 @@ def translate(sql: str, views: tuple[tuple[str, str], ...]) -> str:
     return str(statement.sql("spark", identify=True))
 
 
-def _masked(column: pa.ChunkedArray) -> Any:
+def _mask_missing(column: pa.ChunkedArray) -> Any:
     """A column as DuckDB gives it: masked where values are missing."""
     import pyarrow as pa
 

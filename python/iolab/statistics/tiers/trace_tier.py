@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to a text trace: maps straight through the native readers where these know the
-conditions, all else by the executor over a stream of the trace's events."""
+"""Questions to a text trace: maps by the native readers if these know the conditions, all else by SQL
+over a stream of the events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ...errors import IolabError, UsageError
+from ... import _core
+from ...errors import FormatError, IolabError, UsageError
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear
 from ...recording.read.trace import STDIN, Trace
 from ...recording.write.ingest import source_of
-from ..engine.cells import Asked, count, covering, fitting, grid_of
+from ..engine.cells import Asked, count, covering, fitting, grid_of, sums
 from ..engine.engine import Engine, whole
-from ..engine.numbers import sums
 from ..engine.snapshot import Span as Time
 from ..engine.snapshot import choose
-from ..engine.stream import Stream
 from ..language.catalogue import Entry
 from ..language.conditions import filters_of, for_core, sql_of
 from ..language.fields import FIELDS
@@ -31,6 +30,84 @@ from ..plan import Cost, Frame, Part, Reading, Span
 from ..question import Question
 from ..sums import Axis, Numbers, Sums
 from .field_support import lacking, told_by
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+BATCH = 1 << 17
+
+
+@dataclass
+class Stream:
+    """Events of a trace that meet conditions which the native readers know; the trace's own are
+    left to `where`.
+
+    Attributes:
+        events: I/Os that met them so far; damaged, losses, unpaired, skipped: what was left out.
+        averaged: whether each is the mean of a window; assumptions: what the trace leaves open.
+        failed: the reader's words, where it gave up.
+    """
+
+    trace: Trace
+    source: str
+    where: dict[str, list[str]]
+    events: int = 0
+    damaged: int = 0
+    losses: int = 0
+    unpaired: int = 0
+    skipped: int = 0
+    averaged: bool = False
+    assumptions: tuple[str, ...] = ()
+    failed: str | None = field(default=None)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The stream. What is wrong with the trace comes out of `raised`, for the engine would wrap
+        it."""
+        import pyarrow as pa
+
+        from ...recording.base.schema import EVENTS
+
+        return pa.RecordBatchReader.from_batches(EVENTS, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        from ...recording.segments.columns import NameTables, events_of
+
+        names = NameTables()
+        trace = self.trace
+        try:
+            for raw in _core.trace_events(
+                str(trace.path), trace.format, trace.columns, self.where or None, BATCH
+            ):
+                self.damaged, self.losses, self.unpaired = (
+                    raw["damaged"],
+                    raw["losses"],
+                    raw["unpaired"],
+                )
+                self.skipped, self.averaged, self.assumptions = (
+                    raw["skipped_by_filter"],
+                    raw["averaged"],
+                    tuple(raw["assumptions"]),
+                )
+                self.events += int(np.frombuffer(raw["count"], dtype="<u8").sum())
+                yield events_of(raw, names, self.source)
+        except ValueError as error:
+            self.failed = str(error)
+            raise
+
+    def raised(self) -> FormatError | None:
+        """The reader's words as an error, None where it did not fail."""
+        if self.failed is None:
+            return None
+        place = (
+            None
+            if str(self.trace.path) in self.failed
+            else "standard input"
+            if self.trace.path == STDIN
+            else str(self.trace.path)
+        )
+        return FormatError(self.failed.removeprefix("-: "), where=place)
+
 
 Ends = tuple[int | None, int | None]
 """From and until (ns), None where left open."""

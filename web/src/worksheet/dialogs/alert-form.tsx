@@ -4,7 +4,19 @@ import { tell } from "../../api/client";
 import { recordings } from "../../api/worksheet";
 import type { Alert } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
-import { ALERT_NAME, ALERT_NAME_WORDS } from "../../lib/names";
+import { ALERT_NAME, ALERT_NAME_WORDS, breakdownOf } from "../../lib/names";
+import { AlertPreviewChart } from "./alert-preview";
+
+const PERCENTILES = ["", "p50", "p90", "p99", "p99.9", "max"] as const satisfies readonly Alert["percentile"][];
+
+/** The unit in which a limit is written, and how many ns or bytes it has. */
+export function unitOf({ percentile, statistic }: Pick<Alert, "percentile" | "statistic">): {
+	scale: number;
+	unit: string;
+} {
+	if (!percentile) return { scale: 1, unit: "" };
+	return breakdownOf(statistic) === "size" ? { scale: 1024, unit: "KiB" } : { scale: 1e6, unit: "ms" };
+}
 
 /** An alert as a sentence with blanks to fill. */
 export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: string[]; saved: () => void }) {
@@ -14,6 +26,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 	const limit = now.exceeds ?? now.falls_below ?? 0;
 	const limited = (above: boolean, value: number) =>
 		change(above ? { exceeds: value, falls_below: null } : { exceeds: null, falls_below: value });
+	const { scale, unit } = unitOf(now);
 	const command = now.actions.find((each) => each.do === "command");
 	const record = now.actions.find((each) => each.do === "record");
 	const acting = (kind: "command" | "record", action: Alert["actions"][number] | null) =>
@@ -52,6 +65,22 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 					maxLength: 64,
 				})}
 				. When{" "}
+				<select
+					aria-label="Percentile"
+					title="Of a map such as io.ops[latency]: the percentile of each second"
+					value={now.percentile}
+					onChange={(event) => {
+						const percentile = PERCENTILES.find((each) => each === event.currentTarget.value);
+						if (percentile !== undefined) change({ percentile });
+					}}
+				>
+					{PERCENTILES.map((each) => (
+						<option key={each} value={each}>
+							{each || "the value"}
+						</option>
+					))}
+				</select>{" "}
+				of{" "}
 				{text("Statistic", now.statistic, (statistic) => change({ statistic }), {
 					required: true,
 					size: 24,
@@ -75,7 +104,8 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 					<option>exceeds</option>
 					<option>falls below</option>
 				</select>{" "}
-				{number("Limit", limit, (value) => limited(now.exceeds !== null, value), { step: "any" })} for at least{" "}
+				{number("Limit", limit / scale, (value) => limited(now.exceeds !== null, value * scale), { step: "any" })}{" "}
+				{unit} for at least{" "}
 				{number("Seconds", now.for_seconds, (for_seconds) => change({ for_seconds }), { min: 1, max: 86400 })} s, only
 				during{" "}
 				{text("Only during", now.only_during, (only_during) => change({ only_during }), {
@@ -136,6 +166,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 				</label>
 				.
 			</p>
+			<AlertPreviewChart alert={now} />
 			<button type="submit">Save</button>
 			{alert.name && (
 				<button type="button" onClick={saved}>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { useEffect, useState } from "preact/hooks";
 import { ask, tell } from "../../api/client";
 import { sheet } from "../../api/worksheet";
 import type { SavedFacts, SavedWorksheets, Worksheet } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
 import { NAME, NAME_WORDS } from "../../lib/names";
+import { zoneWords } from "../../lib/zone";
 import { readWorksheet, unselected } from "../document-reader";
 import { Head, Sure } from "../pages/parts";
 import { show } from "../session";
@@ -90,7 +92,7 @@ function List() {
 			{saved && saved.length > 0 && (
 				<div class="table">
 					<table>
-						<Head names={["worksheet", "recording", "graphs", "saved (UTC)"]} acts />
+						<Head names={["worksheet", "recording", "graphs", `saved (${zoneWords()})`]} acts />
 						<tbody>
 							{saved.map((each) => (
 								<tr key={each.name} data-sheet={each.name}>

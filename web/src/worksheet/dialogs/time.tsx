@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { facts, follows, sheet, whole } from "../../api/worksheet";
 import { searchOddities } from "../pages/odd";
+import { replay, toggleReplay } from "../replay";
 import { offline } from "../session";
 import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, zoom } from "../time-navigation";
 import { lengthOf, lengthWords, oneOf, spanWords, UNITS } from "../times";
@@ -84,7 +85,23 @@ export function TimeBar() {
 						<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
 					</>
 				)}
-				<button type="button" id="marks" title="Marks of runs (g)" onClick={() => (opened.value = "marks")}>
+				{!offline.value && (
+					<button
+						type="button"
+						id="replay"
+						aria-pressed={replay.value !== null}
+						title="Play the recording (P)"
+						onClick={toggleReplay}
+					>
+						Replay
+					</button>
+				)}
+				<button
+					type="button"
+					id="marks"
+					title="Marks of runs and of users (g); set one (B)"
+					onClick={() => (opened.value = "marks")}
+				>
 					Marks
 				</button>
 			</span>

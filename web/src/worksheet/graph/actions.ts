@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../api/worksheet";
-import { snapped as grown, wholeAxis } from "../../canvas/cells";
+import { snapped as grown, spotAt, wholeAxis } from "../../canvas/cells";
 import type { Content } from "../../canvas/content";
 import { STRIP } from "../../canvas/frame";
 import { Heat } from "../../canvas/heat";
@@ -9,7 +9,9 @@ import { Numbers } from "../../canvas/numbers";
 import { placeOf } from "../../canvas/rows";
 import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
 import { breakdownOf } from "../../lib/names";
-import { unrecordedWords } from "../recorded";
+import { lineOf, marksAt } from "../marks";
+import { idleInRuns, unrecordedWords } from "../recorded";
+import { offline } from "../session";
 import { momentWords, moved, spanWords, zoomed } from "../times";
 import type { Drawn } from "./drawing";
 import { type Mark, stateOf } from "./state";
@@ -22,7 +24,7 @@ export const stepX = ({ box, span, content }: Drawn) =>
 	Math.max(4, (box.width * (content?.interval ?? 1)) / Math.max(1, span.to - span.from));
 export const stepY = ({ box }: Drawn) => Math.max(4, box.height / 40);
 
-/** What stands at a point, in words; null for nothing. */
+/** What is at a point, in words; null for nothing. */
 export function said(drawn: Drawn, point: Point): Record<string, string> | null {
 	const { box, span, content } = drawn;
 	const [x, y] = point;
@@ -47,18 +49,21 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	if (under > 0) return under > STRIP || !anyLost(content.lost) ? null : { ...words, missing: lost || "nothing" };
 	// the keys don't come to the strip
 	const missing: Record<string, string> = lost ? { missing: lost } : {};
-	const found = within(content.idle) ? null : content.at(time, yValue(box, content.axis, y));
+	const idle = within(idleInRuns(content.idle, content.origin));
+	const named = marksAt(time + content.origin, (3 * (span.to - span.from)) / box.width).map(lineOf);
+	if (named.length > 0) missing.mark = named.slice(0, 3).join("\n");
+	const found = idle ? null : content.at(time, yValue(box, content.axis, y));
 	if (found) return { ...words, ...found, ...missing };
 	if (blank) return { ...words, nothing: "was recorded here in one of the two times", ...missing };
-	if (within(content.idle)) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
-	return lost ? { ...words, ...missing } : null;
+	if (idle) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
+	return lost || named.length > 0 ? { ...words, ...missing } : null;
 }
 
 /** Why nothing is known of a time, in words that follow "nothing"; "" where something is. `blank`: whether its content lacks it. */
 function blankWords({ content, spec }: Drawn, time: number, blank: boolean): string {
 	const why = unrecordedWords(time + (content?.origin ?? spanOf(spec).from));
 	if (!content) return why;
-	// what is known of a part of a column stands for all of it
+	// what is known of a part of a column is taken for all of it
 	const column = Math.floor(time / content.interval);
 	const known = column >= 0 && column < content.columns && !blank;
 	return known ? "" : why || (blank && !content.compared ? "was recorded here" : "");
@@ -110,6 +115,7 @@ export function click(drawn: Drawn, point: Point): void {
 		return;
 	}
 	if (!content) return;
+	listCell(drawn, point);
 	const length = Math.max(content.interval, Math.min(SECOND, (span.to - span.from) / 20));
 	const from = Math.floor((xTime(box, span, point[0]) + content.origin) / length) * length;
 	const before = cursor.value;
@@ -119,7 +125,24 @@ export function click(drawn: Drawn, point: Point): void {
 		if (each.id === spec.id || (each.synced && spec.synced)) edit(each.id, { panel: same ? "average" : "second" });
 }
 
-/** Open the menu of what stands at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */
+/** List the I/Os of the cell of a map at a point; none where it is empty, or listed already. */
+function listCell({ box, span, content, spec, marks }: Drawn, [x, y]: Point): void {
+	if (offline.peek() || marks !== spec.id || !(content instanceof Heat) || content.look.group.y === "utilization")
+		return;
+	const { cells, origin, interval } = content;
+	const spot = cells && spotAt(cells, xTime(box, span, x) / interval, yValue(box, content.axis, y));
+	const { listed } = stateOf(spec.id);
+	const before = listed.peek();
+	if (!cells || !spot || (cells.counts[spot.place] ?? 0) === 0) {
+		listed.value = null;
+		return;
+	}
+	const [from, until] = [origin + spot.first * interval, origin + spot.past * interval];
+	const same = before?.from === from && before.until === until && before.low === spot.low && before.high === spot.high;
+	listed.value = same ? null : { from, until, low: spot.low, high: spot.high, mapped: true };
+}
+
+/** Open the menu of what is at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */
 export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number): void {
 	const { box, span, content, spec } = drawn;
 	const state = stateOf(spec.id);
@@ -135,7 +158,7 @@ export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number)
 		return;
 	}
 	const { cells } = content;
-	// numbers beside each other have no rows
+	// paired numbers have no rows
 	if (!cells) return;
 	const marked = stateOf(drawn.marks).mark.value;
 	const row = placeOf(cells.edges, value);
@@ -148,7 +171,7 @@ export function pan({ spec }: Drawn, share: number): void {
 	setSpan(spec, round(moved(spanOf(spec), whole.peek(), share)));
 }
 
-/** Longer (factor > 1) or shorter, keeping what is at `x`; what follows goes on to follow. */
+/** Longer (factor > 1) or shorter, keeping what is at `x`; what follows continues to follow. */
 export function zoomTime(drawn: Drawn, x: number, factor: number): void {
 	const { spec, box } = drawn;
 	const { time } = sheet.value;

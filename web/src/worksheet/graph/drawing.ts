@@ -2,6 +2,7 @@
 import { untracked } from "@preact/signals";
 import { inlined } from "../../api/offline";
 import { cursor, type GraphSpec, hover, spanOf, whole } from "../../api/worksheet";
+import { paintLimits, paintTimeLabels, type TimeLabel } from "../../canvas/annotations";
 import { dayOf, timeTicks } from "../../canvas/clock";
 import type { Content } from "../../canvas/content";
 import {
@@ -27,7 +28,10 @@ import { Plate } from "../../canvas/overscan";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
 import { colours } from "../../heatmap/state";
-import { unrecorded } from "../recorded";
+import { visible } from "../../lib/names";
+import { limitsOf } from "../alerts-now";
+import { marks as recordingMarks } from "../marks";
+import { idleInRuns, unrecorded } from "../recorded";
 import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
 
@@ -44,7 +48,7 @@ export interface Drawn {
 	zoom: number;
 	content: Content | null;
 	spec: GraphSpec;
-	/** The id of the state that holds its mark: a graph beside another of one specification has its own. */
+	/** The id of the state that holds its mark: two graphs of one specification have one each. */
 	marks: string;
 	/** Say that it moves: its scales stay until it rests. */
 	moves: () => void;
@@ -121,9 +125,10 @@ export function drawingOf(
 		const blank = blanks(content, origin);
 		const late = content?.answered ? awaited(content.answered, span, blank) : [];
 		if (marks === spec.id) tellLost(spec.id, span, content);
-		if (marks === spec.id) tellBlank(spec.id, look, blank, content?.idle ?? [], late);
+		const idle = content ? idleInRuns(content.idle, origin) : [];
+		if (marks === spec.id) tellBlank(spec.id, look, blank, idle, late);
 		within(context, box, () => {
-			if (content) paintIdle(context, look, content.idle);
+			paintIdle(context, look, idle);
 			paintAwaited(context, look, late, unanswered());
 			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
@@ -134,7 +139,16 @@ export function drawingOf(
 			tellOutside(spec.id, content);
 			within(context, box, () => {
 				plate.draw(context, content, version, { ...look, ratio });
-				paintMarks(context, look, content, stateOf(marks).mark.peek(), stateOf(spec.id).band.peek());
+				const state = stateOf(spec.id);
+				paintTimeLabels(context, look, userMarks(origin));
+				if (marks === spec.id)
+					paintLimits(
+						context,
+						look,
+						content.axis,
+						untracked(() => limitsOf(spec)),
+					);
+				paintMarks(context, look, content, [stateOf(marks).mark.peek(), state.listed.peek()], state.band.peek());
 			});
 			if (anyLost(content.lost)) strip(context, look, content);
 			paintValues(context, look, content.axis, content.ticks());
@@ -174,7 +188,18 @@ export function drawingOf(
 	return { drawn, ask, lines, end };
 }
 
-/** Give a canvas its size; one that has it keeps its picture. */
+/** Marks that users set, in ns since the origin. */
+const userMarks = (origin: number): TimeLabel[] =>
+	recordingMarks.value.found
+		.filter((mark) => mark.kind === "user")
+		.map((mark) => ({
+			from: mark.from_ns - origin,
+			until: (mark.until_ns ?? mark.from_ns) - origin,
+			label: visible(mark.label),
+		}))
+		.sort((one, other) => one.from - other.from);
+
+/** Give a canvas its size; a canvas of that size keeps its picture. */
 function sized(canvas: HTMLCanvasElement, size: { width: number; height: number }, ratio: number, zoom: number): void {
 	const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
 	if (canvas.width === width && canvas.height === height) return;
@@ -184,12 +209,12 @@ function sized(canvas: HTMLCanvasElement, size: { width: number; height: number 
 	canvas.style.height = `${size.height * zoom}px`;
 }
 
-/** Keep what lies outside of a map's axis for the caption; the difference beside a map has none and leaves it. */
+/** Keep what is outside of a map's axis for the caption; the difference next to a map has none. */
 export function tellOutside(id: string, content: Content): void {
 	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
 }
 
-/** What lies above and below the axis of a map, in words. */
+/** What is above and below the axis of a map, in words. */
 function outside({ seen, axis, look }: Heat): string {
 	const { unit } = look.group;
 	const share = percent(seen.above / Math.max(1, seen.total));
@@ -243,15 +268,16 @@ export function tellLost(id: string, { from, to }: Span, content: Content | null
 type Spans = Content["hatched"];
 type Look = Frame;
 
-/** The marked rectangle, and rows chosen in the left panel. */
+/** The marked rectangles, and rows chosen in the left panel. */
 function paintMarks(
 	context: CanvasRenderingContext2D,
 	look: Look,
 	content: Content,
-	mark: Mark | null,
+	marked: readonly (Mark | null)[],
 	band: GraphState["band"]["value"],
 ): void {
-	if (mark) {
+	for (const mark of marked) {
+		if (!mark) continue;
 		const area = { from: mark.from - content.origin, to: mark.until - content.origin, low: mark.low, high: mark.high };
 		paintArea(context, look, content.axis, area);
 	}

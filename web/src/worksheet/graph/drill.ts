@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { catalogue, type GraphSpec } from "../../api/worksheet";
 import type { SourceFacts, StatisticFacts } from "../../generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf } from "../../lib/names";
 
@@ -13,12 +14,19 @@ export interface Step {
 export const entryOf = (statistic: string, catalogue: readonly StatisticFacts[]): StatisticFacts | undefined =>
 	catalogue.find((each) => each.name === rootOf(statistic));
 
-/** Whose numbers a statistic can be, the one that answers by itself first: those that can tell all its fields. */
+/** Sources of a statistic that have all its fields, the default first. */
 export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[]): SourceFacts[] {
 	const bare = statistic.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
 	const asked = [...bare.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
 	const found = entryOf(statistic, catalogue)?.sources ?? [];
 	return found.filter((each) => asked.every((field) => each.fields.includes(field)));
+}
+
+/** Whether single I/Os answer a graph, not readings of counters. */
+export function isOfEvents({ statistic, source }: Pick<GraphSpec, "statistic" | "source">): boolean {
+	const sources = sourcesOf(statistic, catalogue.value);
+	const found = sources.find((each) => each.name === source) ?? sources[0];
+	return found !== undefined && !found.counted;
 }
 
 /** Fields that tell the I/Os of a map apart: those that make stacks and are not fixed by a filter. */
@@ -55,7 +63,7 @@ export function bounds({ low, high }: { low: number; high: number }, unit: strin
 	return `${text(low)}..${text(high)}`;
 }
 
-/** The breakdowns that can follow: `first` stands first. */
+/** The breakdowns that can follow: `first` comes first. */
 function following(name: string, first: string, catalogue: readonly StatisticFacts[]): Step[] {
 	const base = brokenDown(name, "");
 	const fixed = fixedBy(base);

@@ -17,10 +17,12 @@ import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
 import "./graph.css";
 import { HierarchyView, pathField } from "./hierarchy";
+import { IoList } from "./io-list";
 import { Menu } from "./menu";
 import { otherTime } from "./other-time";
 import { Panel } from "./panel";
 import { forget, renew, stateOf } from "./state";
+import { SubSecondView } from "./sub-second";
 import { TimeGraph } from "./time-graph";
 import { Toolbar } from "./toolbar";
 import { amount, counted, rate } from "./values";
@@ -87,6 +89,8 @@ function Graph({ spec }: { spec: GraphSpec }) {
 				</p>
 			))}
 			<WhoIsThis spec={spec} map={content instanceof Heat && answer?.kind === "map" ? answer.group : null} />
+			{content instanceof Heat && <IoList spec={spec} y={content.look.group.y} unit={content.look.group.unit} />}
+			{state.subSecond.value && <SubSecondView spec={spec} />}
 			{spec.hierarchy && pathField(spec) && <HierarchyView spec={spec} />}
 			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
 		</div>

@@ -3,7 +3,9 @@ import { answerOf } from "../../api/feed";
 import { painterOf, paintersOf } from "../../api/painters";
 import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
+import { offline } from "../session";
 import { zoomTo } from "./actions";
+import { isOfEvents } from "./drill";
 import { pathField } from "./hierarchy";
 import { differenceOf, stateOf } from "./state";
 import { CROPS, HIERARCHIES, KINDS, paintAs } from "./toolbar";
@@ -23,7 +25,7 @@ const isMap = (spec: GraphSpec) => answerOf(spec).peek()?.kind === "map";
 const place = (spec: GraphSpec, what: string) =>
 	document.querySelector<HTMLElement>(`[data-graph="${CSS.escape(spec.id)}"] ${what}`);
 
-/** The value after (or before) the one that is highlighted, of those that the left panel lists. */
+/** The value after (or before) the highlighted value, of those that the left panel lists. */
 function walk(spec: GraphSpec, by: number): void {
 	const keys = stateOf(spec.id)
 		.items.peek()
@@ -71,7 +73,8 @@ const ofMap = (act: (spec: GraphSpec) => void) => (spec: GraphSpec) => {
 export const graphKeys: readonly GraphKey[] = [
 	{
 		key: "f",
-		words: "to the plot: arrows move a crosshair, with Shift they mark a part, Enter selects its second",
+		words:
+			"to the plot: arrows move a crosshair, with Shift they mark a part, Enter selects its second and lists the I/Os of a cell",
 		act: (spec) => place(spec, "canvas")?.focus(),
 	},
 	{
@@ -120,6 +123,15 @@ export const graphKeys: readonly GraphKey[] = [
 	},
 	{ key: "y", words: "a logarithmic or a linear axis; areas or lines", act: axis },
 	{ key: "L", words: "painted otherwise: areas, lines; a map as percentiles, as one line", act: repaint },
+	{
+		key: "I",
+		words: "of a map: list the single I/Os of the marked part, or no longer",
+		act: ofMap((spec) => {
+			const { listed, mark } = stateOf(spec.id);
+			listed.value = listed.peek() ? null : mark.peek();
+		}),
+	},
+	{ key: "E", words: "second against offset in the second, or no longer", act: toggleSubSecond },
 	{ key: "z", words: "zoom to the marked part, or to the chosen values", act: zoom },
 	{ key: "Z", words: "all values again", act: (spec) => edit(spec.id, { rows: null }) },
 	{ key: "Escape", words: "nothing marked, chosen or selected", act: clear },
@@ -149,6 +161,12 @@ function repaint(spec: GraphSpec): void {
 	if (painters.length > 0) paintAs(spec, next(painters, painterOf(spec, answer.kind, adds_up)));
 }
 
+/** Show or close the map of offsets within the second; a file that was shared can't ask for one. */
+export function toggleSubSecond(spec: GraphSpec): void {
+	const { subSecond } = stateOf(spec.id);
+	subSecond.value = !subSecond.peek() && !offline.peek() && isOfEvents(spec);
+}
+
 function zoom(spec: GraphSpec): void {
 	const state = stateOf(spec.id);
 	const other = stateOf(differenceOf(spec.id)).mark;
@@ -162,7 +180,8 @@ function zoom(spec: GraphSpec): void {
 function clear(spec: GraphSpec): void {
 	const state = stateOf(spec.id);
 	const other = stateOf(differenceOf(spec.id)).mark;
-	if (state.mark.peek() || state.band.peek() || other.peek()) {
+	if (state.listed.peek()) state.listed.value = null;
+	else if (state.mark.peek() || state.band.peek() || other.peek()) {
 		state.mark.value = null;
 		other.value = null;
 		state.band.value = null;

@@ -122,7 +122,7 @@ export function itemsOf(
 			single: true,
 		}),
 	);
-	// of equal ones the higher percentile stands first
+	// of equal ones the higher percentile comes first
 	if (shown.kind === "percentiles") return sorted(named.toReversed());
 	const { others } = shown;
 	const there = new Set(shown.keys.map((each) => each.key));
@@ -195,5 +195,7 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	);
 }
 
+const byName = new Intl.Collator("en", { numeric: true });
 const sorted = (items: readonly Item[]): Item[] =>
-	items.toSorted((one, other) => (other.value ?? -1) - (one.value ?? -1));
+	// of equal values sda2 comes before sda10
+	items.toSorted((one, other) => (other.value ?? -1) - (one.value ?? -1) || byName.compare(one.key, other.key));

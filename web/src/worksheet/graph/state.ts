@@ -36,13 +36,17 @@ export interface Item {
 /** What a graph holds besides its specification: nothing of it is saved. */
 export interface GraphState {
 	mark: Signal<Mark | null>;
+	/** The part of a map of which the single I/Os are listed. */
+	listed: Signal<Mark | null>;
+	/** Whether the map of offsets within the second is shown. */
+	subSecond: Signal<boolean>;
 	/** Rows chosen in the left panel of a map. */
 	band: Signal<{ low: number; high: number } | null>;
 	menu: Signal<Opened | null>;
 	content: Signal<Content | null>;
-	/** What lies outside of a map's axis, in words. */
+	/** What is outside of a map's axis, in words. */
 	outside: Signal<string>;
-	/** What the hatching that is seen stands for, in words. */
+	/** What the visible hatching means, in words. */
 	blank: Signal<string>;
 	/** What was lost in the time that is seen, in words. */
 	lost: Signal<string>;
@@ -63,6 +67,8 @@ export function stateOf(id: string): GraphState {
 	if (known) return known;
 	const made: GraphState = {
 		mark: signal(null),
+		listed: signal(null),
+		subSecond: signal(false),
 		band: signal(null),
 		menu: signal(null),
 		content: signal(null),
@@ -92,7 +98,8 @@ export function forget(id: string): void {
 export function renew(id: string): void {
 	const state = stateOf(id);
 	batch(() => {
-		for (const each of [state.mark, state.band, state.menu, stateOf(differenceOf(id)).mark]) each.value = null;
+		for (const each of [state.mark, state.listed, state.band, state.menu, stateOf(differenceOf(id)).mark])
+			each.value = null;
 		state.outside.value = "";
 		state.blank.value = "";
 		state.lost.value = "";

@@ -4,6 +4,9 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { cursor, type GraphSpec, hover, spanOf } from "../../api/worksheet";
 import type { Content } from "../../canvas/content";
 import { colours } from "../../heatmap/state";
+import { zone } from "../../lib/zone";
+import { alerts } from "../alerts-now";
+import { marks as recordingMarks } from "../marks";
 import { unrecorded } from "../recorded";
 import { type Drawn, drawingOf } from "./drawing";
 import { type Gestures, gestures } from "./gestures";
@@ -43,7 +46,7 @@ export function TimeGraph({
 		// whatever is drawn is read here, so that each change of it draws again
 		const stop = effect(() => {
 			void [spanOf(latest.current.spec), colours.value, stateOf(marks).mark.value, stateOf(spec.id).band.value];
-			void unrecorded.value;
+			void [unrecorded.value, stateOf(spec.id).listed.value, recordingMarks.value, alerts.value, zone.value];
 			drawing.ask();
 		});
 		const lines = effect(() => drawing.lines(hover.value, cursor.value));

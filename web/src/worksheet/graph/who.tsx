@@ -25,7 +25,7 @@ const TELLING = 0.005;
 /** A marked part is asked about when it has rested so long, in ms. */
 const REST = 200;
 
-/** What was marked: in a graph, or beside it in its difference from another time, which begins `shift` ns later. */
+/** What was marked: in a graph, or in its difference from another time, which begins `shift` ns later. */
 export interface Marked {
 	spec: GraphSpec;
 	/** The id of the state that holds the mark. */
@@ -81,6 +81,18 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 						Zoom to its values
 					</button>
 				)}
+				{map && map.y !== "utilization" && shift === 0 && (
+					<button
+						type="button"
+						class="small list-ios"
+						title="The single I/Os of the marked part (I)"
+						onClick={() => {
+							stateOf(spec.id).listed.value = mark;
+						}}
+					>
+						List its I/Os
+					</button>
+				)}
 				{map && map.y !== "utilization" && <Only spec={spec} mark={mark} unit={map.unit} />}
 				<button type="button" class="small" title="Escape" onClick={unmark}>
 					Unmark
@@ -93,7 +105,7 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 }
 
 /** The marked rectangle, as parameters. */
-function boxWords(mark: Mark, unit: string): Words {
+export function boxWords(mark: Mark, unit: string): Words {
 	const bound = (value: number) => `${Math.max(0, Math.round(value))}${unit === "ns" ? "ns" : "B"}`;
 	return {
 		from: Math.round(mark.from),

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { ask, tell } from "../../api/client";
-import { sheet } from "../../api/worksheet";
-import type { Alert, AlertLog, AlertState, Alerts } from "../../generated/api";
+import { tell } from "../../api/client";
+import { add, sheet } from "../../api/worksheet";
+import type { Alert, AlertLine, AlertState } from "../../generated/api";
 import { besides, messageOf } from "../../lib/errors";
+import { zoneWords } from "../../lib/zone";
+import { alertFrom, alerts, alertValue, draft, lineSpan, lineValue, refreshAlerts } from "../alerts-now";
 import { AlertForm } from "../dialogs/alert-form";
+import { choose, refuse, view } from "../session";
+import { showSpan } from "../time-navigation";
 import { momentWords } from "../times";
 import { Head } from "./parts";
 
@@ -18,26 +22,28 @@ const SIGNS = {
 };
 const LEVELS = { clear: "ok", pending: "suspect", raised: "invalid", quiet: "unjudged", unknown: "unjudged" };
 
-/** Alerts as sentences, how they stand, and what was said of them. */
+/** Alerts as sentences, their state, and the log. */
 export function AlertsPage() {
-	const [found, setFound] = useState<Alerts | null>(null);
-	const [log, setLog] = useState<AlertLog | null>(null);
+	const { states, commands, lines, left } = alerts.value;
+	const [asked, setAsked] = useState(false);
 	const [problem, setProblem] = useState("");
 	const [refusal, setRefusal] = useState("");
-	const [edited, setEdited] = useState<Alert | null>(null);
+	const [edited, setEdited] = useState<Alert | null>(draft.peek());
 	const [forms, setForms] = useState(0);
 	const home = useRef<HTMLDivElement>(null);
 	const changed = useRef("");
 	const look = async () => {
 		try {
-			setFound(await ask<Alerts>("alerts"));
-			setLog(await ask<AlertLog>("alerts/log"));
+			await refreshAlerts();
+			setAsked(true);
 			setProblem("");
 		} catch (error) {
 			setProblem(messageOf(error));
 		}
 	};
 	useEffect(() => {
+		if (draft.peek()) home.current?.querySelector<HTMLElement>("form input")?.focus();
+		draft.value = null;
 		void look();
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
@@ -73,9 +79,9 @@ export function AlertsPage() {
 					{words}
 				</p>
 			))}
-			{found?.alerts.length === 0 && <p>There is none yet.</p>}
+			{asked && states.length === 0 && <p>There is none yet.</p>}
 			<ul class="alerts">
-				{found?.alerts.map((each) => (
+				{states.map((each) => (
 					<Row
 						key={each.alert.name}
 						found={each}
@@ -87,7 +93,7 @@ export function AlertsPage() {
 			<AlertForm
 				key={`${forms} ${edited?.name ?? ""}`}
 				alert={edited ?? fresh()}
-				commands={found?.commands ?? []}
+				commands={commands}
 				saved={() => {
 					changed.current = edited?.name ?? "";
 					setEdited(null);
@@ -95,7 +101,7 @@ export function AlertsPage() {
 					void look();
 				}}
 			/>
-			<Log log={log} />
+			<Log lines={lines} left={left} />
 		</div>
 	);
 }
@@ -109,8 +115,8 @@ function Row({ found, edit, drop }: { found: AlertState; edit: () => void; drop:
 				<strong>{alert.name}</strong>: {found.sentence}
 				<p class="quiet">
 					{[
-						found.value !== null && `now ${Number(found.value.toPrecision(4))} ${found.unit}`,
-						found.since_ns > 0 && `since ${momentWords(found.since_ns)} UTC`,
+						found.value !== null && `now ${alertValue(found.value, found.unit, alert)}`,
+						found.since_ns > 0 && `since ${momentWords(found.since_ns)} ${zoneWords()}`,
 						found.problem,
 					]
 						.filter(Boolean)
@@ -129,43 +135,56 @@ function Row({ found, edit, drop }: { found: AlertState; edit: () => void; drop:
 	);
 }
 
-function Log({ log }: { log: AlertLog | null }) {
-	if (!log || log.lines.length === 0) return null;
+function Log({ lines, left }: { lines: readonly AlertLine[]; left: number }) {
+	if (lines.length === 0) return null;
 	return (
 		<>
-			<h3>What was said</h3>
+			<h3>Log</h3>
 			<div class="table">
 				<table>
-					<Head names={["when (UTC)", "alert", "what", "words"]} />
+					<Head names={[`when (${zoneWords()})`, "alert", "event", "value", "words", ""]} />
 					<tbody>
-						{log.lines.toReversed().map((each, i) => (
-							<tr key={`${each.time_ns} ${i}`}>
-								<td>{momentWords(each.time_ns)}</td>
-								<td>{each.name}</td>
-								<td>{each.event}</td>
-								<td>{each.words}</td>
+						{lines.toReversed().map((line, i) => (
+							<tr key={`${line.time_ns} ${i}`}>
+								<td>{momentWords(line.time_ns)}</td>
+								<td>{line.name}</td>
+								<td>{line.event}</td>
+								<td>{lineValue(line)}</td>
+								<td>{line.words}</td>
+								<td>
+									{lineSpan(line) && (
+										<button type="button" class="small" onClick={() => showLine(line)}>
+											Show
+										</button>
+									)}
+								</td>
 							</tr>
 						))}
 					</tbody>
 				</table>
 			</div>
-			{log.left > 0 && <p class="quiet">{log.left} earlier lines are in the log.</p>}
+			{left > 0 && <p class="quiet">{left} earlier lines are in the log.</p>}
 		</>
 	);
 }
 
+/** Show the time of a line of the log, with a graph of what it is about. */
+function showLine(line: AlertLine): void {
+	const span = lineSpan(line);
+	if (!span) return;
+	const then = line.recording && line.recording !== sheet.peek().recording ? choose(line.recording) : Promise.resolve();
+	then
+		.then(() => {
+			const { graphs } = sheet.peek();
+			if (line.statistic && !graphs.some((graph) => graph.statistic === line.statistic)) add(line.statistic);
+			showSpan(span);
+			view.value = "worksheet";
+		})
+		.catch(refuse);
+}
+
 function fresh(): Alert {
 	const [first] = sheet.value.graphs;
-	return {
-		name: "",
-		recording: sheet.value.recording,
-		statistic: first && !first.statistic.endsWith("]") ? first.statistic : "io.ops",
-		exceeds: 1000,
-		falls_below: null,
-		for_seconds: 60,
-		only_during: "",
-		repost_minutes: 0,
-		also_when_clear: false,
-		actions: [{ do: "log" }],
-	};
+	const bare = first && !first.statistic.endsWith("]");
+	return { ...alertFrom({ statistic: bare ? first.statistic : "io.ops" }, null), also_when_clear: false };
 }

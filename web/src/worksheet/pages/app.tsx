@@ -5,6 +5,7 @@ import { refusal, unreachable } from "../../api/answer-cache";
 import { trouble } from "../../api/served";
 import { refused, sheet } from "../../api/worksheet";
 import { besides } from "../../lib/errors";
+import { followAlerts } from "../alerts-now";
 import { AddDialog } from "../dialogs/add";
 import { HelpDialog } from "../dialogs/help";
 import { MarksDialog } from "../dialogs/mark-list";
@@ -19,12 +20,14 @@ import { KeptPage } from "./kept";
 import { listenToKeys } from "./keys";
 import { OdditiesPanel } from "./odd";
 import { Overview } from "./overview";
+import { ReplayBar } from "./replay-bar";
 
 /** The page: what is served, when, and the graphs; other pages in their place. */
 export function WorksheetApp() {
 	// with what is seen, its keys are heard
 	useLayoutEffect(() => listenToKeys(), []);
 	useEffect(() => effect(title), []);
+	useEffect(() => (offline.peek() ? undefined : followAlerts()), []);
 	return (
 		<div class="worksheet">
 			<Header />
@@ -35,6 +38,7 @@ export function WorksheetApp() {
 				{view.value === "kept" && <KeptPage />}
 				{view.value === "alerts" && <AlertsPage />}
 			</main>
+			{view.value === "worksheet" && <ReplayBar />}
 			<AddDialog />
 			<SheetsDialog />
 			<MarksDialog />

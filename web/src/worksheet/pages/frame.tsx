@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { close, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
+import { alertFrom, draft } from "../alerts-now";
 import { place, resize, shift } from "../arrangement";
 import { DifferenceView } from "../dialogs/compare";
+import { isOfEvents } from "../graph/drill";
 import { GraphView } from "../graph/graph";
-import { offline } from "../session";
+import { toggleSubSecond } from "../graph/keys";
+import { stateOf } from "../graph/state";
+import { offline, view } from "../session";
 import { jump, sync, syncAll } from "../time-navigation";
 import { spanWords } from "../times";
 import { follow } from "./drag";
@@ -74,9 +78,25 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 					</button>
 				)}
 				{!offline.value && (
-					<button type="button" class="small" title="Numbers as CSV (e)" onClick={() => void exportCsv(spec)}>
-						CSV
-					</button>
+					<>
+						<button type="button" class="small" title="An alert on this statistic (N)" onClick={() => alertOn(spec)}>
+							Alert
+						</button>
+						{isOfEvents(spec) && (
+							<button
+								type="button"
+								class="small"
+								aria-pressed={stateOf(spec.id).subSecond.value}
+								title="Second against offset in the second (E)"
+								onClick={() => toggleSubSecond(spec)}
+							>
+								sub-second
+							</button>
+						)}
+						<button type="button" class="small" title="Numbers as CSV (e)" onClick={() => void exportCsv(spec)}>
+							CSV
+						</button>
+					</>
 				)}
 				<button
 					type="button"
@@ -110,6 +130,13 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 			<Edge spec={spec} />
 		</section>
 	);
+}
+
+/** Write an alert on what a graph shows; its limit is the lower end of the marked values. */
+export function alertOn(spec: GraphSpec): void {
+	const marked = stateOf(spec.id).mark.peek();
+	draft.value = alertFrom(spec, marked?.mapped ? marked.low : null);
+	view.value = "alerts";
 }
 
 /** What a graph is moved by, with the pointer or the arrows. */

@@ -4,6 +4,8 @@ import { behind, facts, recordings, sheet, tick } from "../../api/worksheet";
 import { quantity } from "../../canvas/ticks";
 import { visible } from "../../lib/names";
 import { theme, toggleTheme } from "../../lib/theme";
+import { toggleZone, zone, zoneWords } from "../../lib/zone";
+import { alerts, alertValue, raised } from "../alerts-now";
 import { opened } from "../dialogs/dialogs";
 import { thousands } from "../graph/values";
 import { marks } from "../marks";
@@ -33,6 +35,11 @@ export function Header() {
 							onClick={() => (view.value = each.view)}
 						>
 							{each.title}
+							{each.view === "alerts" && raised.value > 0 && (
+								<span class="badge invalid raised" title={raisedWords()}>
+									! {raised.value}
+								</span>
+							)}
 						</button>
 					))}
 				</nav>
@@ -55,6 +62,15 @@ export function Header() {
 					</button>
 				</>
 			)}
+			<button
+				type="button"
+				id="zone"
+				title="Times in UTC, or in the time zone of this browser (U)"
+				aria-label={`Times are ${zoneWords()}: change`}
+				onClick={toggleZone}
+			>
+				{zone.value === "UTC" ? "UTC" : "Local"}
+			</button>
 			<button type="button" id="theme" title="Dark or light (T)" onClick={toggleTheme}>
 				{theme.value === "dark" ? "Light" : "Dark"}
 			</button>
@@ -93,6 +109,16 @@ export function lostOf({ overrun = 0, missed = 0, damaged = 0 }: Record<string, 
 		.filter(Boolean)
 		.join(" · ");
 }
+
+/** What is raised, with the latest values. */
+const raisedWords = () =>
+	alerts.value.states
+		.filter((each) => each.state === "raised")
+		.map(
+			({ alert, value, unit }) =>
+				`${alert.name} is raised${value === null ? "" : `: ${alertValue(value, unit, alert)}`}`,
+		)
+		.join("\n");
 
 /** How far the recording is, and what it lost. */
 function status(): string {

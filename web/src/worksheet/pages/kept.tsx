@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, tell } from "../../api/client";
 import { add, sheet } from "../../api/worksheet";
@@ -6,6 +7,7 @@ import { quantity } from "../../canvas/ticks";
 import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { besides, messageOf } from "../../lib/errors";
 import { visible } from "../../lib/names";
+import { zoneWords } from "../../lib/zone";
 import { type Limits, LimitsForm, stays, TIERS } from "../dialogs/kept-limits";
 import { view } from "../session";
 import { lengthWords, momentWords } from "../times";
@@ -19,7 +21,7 @@ type Older = Omit<KeepPrune, "recording" | "statistic">;
 
 /** Columns by which they are put in order. */
 const SORTED: Record<string, (found: KeptFacts) => number> = {
-	"since (UTC)": ({ since_ns }) => since_ns ?? 0,
+	since: ({ since_ns }) => since_ns ?? 0,
 	"on disk": ({ bytes }) => bytes,
 	CPU: ({ cpu_ns }) => cpu_ns,
 };
@@ -111,7 +113,7 @@ export function KeptPage() {
 				<div class="table">
 					<table>
 						<Head
-							names={["statistic", "state", "since (UTC)", "on disk", "CPU", "goes back"]}
+							names={["statistic", "state", "since", "on disk", "CPU", "goes back"]}
 							acts
 							sorted={{ by: Object.keys(SORTED), order, sort: (name) => setOrder(nextOrder(order, name)) }}
 						/>
@@ -164,7 +166,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 					</button>
 				</th>
 				<td title={found.why}>{[found.state, found.why].filter(Boolean).join(": ")}</td>
-				<td>{found.since_ns === null ? "" : momentWords(found.since_ns)}</td>
+				<td>{found.since_ns === null ? "" : `${momentWords(found.since_ns)} ${zoneWords()}`}</td>
 				<td>{quantity(found.bytes, "B")}</td>
 				<td>{quantity(found.cpu_ns, "ns")}</td>
 				<td>

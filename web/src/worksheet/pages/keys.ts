@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { close, edit, type GraphSpec } from "../../api/worksheet";
 import { toggleTheme } from "../../lib/theme";
+import { toggleZone } from "../../lib/zone";
 import { homeOf, shift, step } from "../arrangement";
 import { opened } from "../dialogs/dialogs";
+import { nameMark } from "../dialogs/mark-list";
 import { graphKeys } from "../graph/graph";
+import { changeSpeed, playOrPause, replay, toggleReplay } from "../replay";
 import { offline, type View, view } from "../session";
 import {
 	compare,
@@ -21,6 +24,7 @@ import {
 } from "../time-navigation";
 import { oneOf, UNITS } from "../times";
 import { exportCsv, exportPng } from "./export";
+import { alertOn } from "./frame";
 import { searchOddities } from "./odd";
 import { shareSheet } from "./share";
 
@@ -46,7 +50,8 @@ export const PAGE_KEYS: Key[] = [
 	{ key: "?", words: "this help", act: () => (opened.value = "help"), everywhere: true },
 	{ key: "+", words: "add a statistic", act: () => (opened.value = "add"), asks: true },
 	{ key: "w", words: "save, open, clone a worksheet", act: () => (opened.value = "sheets"), asks: true },
-	{ key: "g", words: "marks of runs", act: () => (opened.value = "marks") },
+	{ key: "g", words: "marks of runs and of users", act: () => (opened.value = "marks") },
+	{ key: "B", words: "mark what is marked, selected or shown", act: nameMark, asks: true },
 	{ key: "W", words: "share as a file", act: () => void shareSheet(), asks: true },
 	{ key: "K", words: "what is kept, or back to the worksheet", act: page("kept"), everywhere: true, asks: true },
 	{ key: "A", words: "alerts, or back to the worksheet", act: page("alerts"), everywhere: true, asks: true },
@@ -57,6 +62,7 @@ export const PAGE_KEYS: Key[] = [
 		everywhere: true,
 		asks: true,
 	},
+	{ key: "U", words: "times in UTC, or local ones", act: toggleZone, everywhere: true },
 	{ key: "T", words: "dark or light", act: toggleTheme, everywhere: true },
 ];
 
@@ -68,7 +74,14 @@ export const TIME_KEYS: Key[] = [
 	{ key: "{", words: "farther", act: () => zoom(2) },
 	{ key: "0", words: "all that was recorded", act: showWhole },
 	{ key: "n", words: "now: the latest, followed while it is recorded", act: toNow },
-	{ key: " ", words: "hold, or follow again", act: pause },
+	{
+		key: " ",
+		words: "hold, or follow again; of a replay: play or pause",
+		act: () => (replay.peek() ? playOrPause() : pause()),
+	},
+	{ key: "P", words: "replay, or no longer", act: toggleReplay, asks: true },
+	{ key: ",", words: "of a replay: slower", act: () => changeSpeed(-1) },
+	{ key: ".", words: "of a replay: faster", act: () => changeSpeed(1) },
 	...UNITS.map((unit, i) => ({
 		key: String(i + 1),
 		words: `${oneOf(unit.name)}; again: two, three…`,
@@ -95,6 +108,7 @@ export const FRAME_KEYS: Key[] = [
 	{ key: "M", words: "the largest value, and the next", act: graph((spec) => void jump(spec, "max")), asks: true },
 	{ key: "s", words: "a time of its own, or that of the worksheet", act: graph(sync) },
 	{ key: "S", words: "all graphs show its time", act: graph(syncAll) },
+	{ key: "N", words: "write an alert on it", act: graph(alertOn), asks: true },
 	{ key: "e", words: "its numbers as CSV", act: graph((spec) => void exportCsv(spec)), asks: true },
 	{
 		key: "p",

@@ -2,7 +2,8 @@
 import { useRef } from "preact/hooks";
 import { type Span, sheet, time, whole } from "../../api/worksheet";
 import { visible } from "../../lib/names";
-import { markSpan, marks } from "../marks";
+import { lineSpan, lineValue, raisedLines } from "../alerts-now";
+import { lineOf, markSpan, marks, wordsOf } from "../marks";
 import { showSpan } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
 import { follow } from "./drag";
@@ -61,11 +62,28 @@ export function Overview() {
 					<button
 						key={`${mark.label} ${i}`}
 						type="button"
-						class="mark"
+						class={`mark ${mark.kind === "user" ? "user" : wordsOf(mark).verdict.toLowerCase()}`}
 						tabIndex={-1}
 						style={place(span)}
-						title={`${visible(mark.label)}: show its time`}
+						title={`${visible(lineOf(mark))}: show its time`}
 						aria-label={visible(mark.label)}
+						onClick={() => showSpan(span)}
+					/>
+				);
+			})}
+			{raisedLines.value.map((line) => {
+				const span = lineSpan(line);
+				if (!span || line.at_ns === null) return null;
+				const words = `${line.name} was raised${line.value === null ? "" : ` at ${lineValue(line)}`}: show its time`;
+				return (
+					<button
+						key={`${line.name} ${line.time_ns}`}
+						type="button"
+						class="mark alert"
+						tabIndex={-1}
+						style={place({ from: line.at_ns, until: line.at_ns })}
+						title={words}
+						aria-label={words}
 						onClick={() => showSpan(span)}
 					/>
 				);

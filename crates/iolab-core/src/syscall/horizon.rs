@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Up to which time opens and notices can be compared: where no notice and no call of open crosses the end.
+//!
+//! A notice that is read after the last record may be of an open that is not in view yet. So a round ends at a time at which
+//! the queue of notices was empty and no open was under way; what is younger waits for the next round.
+
+use super::record::{Record, Timed};
+use std::collections::{HashMap, VecDeque};
+
+/// How long records may wait for such a time.
+const PATIENCE_NS: u64 = 250_000_000;
+/// An open that returned this long before or after is not under way: the clocks of records and notices differ by less.
+const SKEW_NS: u64 = 2_000;
+/// Times at which the queue was empty that are kept.
+const KEPT: usize = 1 << 14;
+
+/// Times at which the queue of notices was empty.
+#[derive(Debug, Default)]
+pub struct Horizon {
+    /// From one such time to another, without a notice between them; in order.
+    quiet: VecDeque<(u64, u64)>,
+    is_watched: bool,
+}
+
+impl Horizon {
+    /// The queue was empty at both times, and no notice came between them.
+    pub fn quiet(&mut self, from_ns: u64, until_ns: u64) {
+        self.is_watched = true;
+        if self.quiet.len() >= KEPT {
+            self.quiet.pop_front();
+        }
+        self.quiet.push_back((from_ns, until_ns));
+    }
+
+    /// The end of a round, for records up to `until_ns` that wait; none where they should wait for the next one. With `is_full`
+    /// they wait no longer.
+    pub fn choose(&mut self, records: &[Timed], until_ns: u64, is_full: bool) -> Option<u64> {
+        if !self.is_watched || until_ns == u64::MAX {
+            return Some(until_ns);
+        }
+        let first_ns = records.first().map_or(until_ns, |first| first.time_ns);
+        let chosen = self.choose_quiet(&busy(records), first_ns, until_ns);
+        if chosen.is_none() && !is_full && until_ns.saturating_sub(first_ns) < PATIENCE_NS {
+            return None;
+        }
+        let chosen_ns = chosen.unwrap_or_else(|| {
+            let latest = self.quiet.iter().rev().find(|&&(from, _)| from <= until_ns);
+            latest.map(|&(_, until)| until.min(until_ns)).filter(|&time_ns| time_ns > first_ns).unwrap_or(until_ns)
+        });
+        while self.quiet.len() > 1 && self.quiet[1].0 <= chosen_ns {
+            self.quiet.pop_front();
+        }
+        Some(chosen_ns)
+    }
+
+    fn choose_quiet(&self, busy: &[(u64, u64)], first_ns: u64, until_ns: u64) -> Option<u64> {
+        for &(from, until) in self.quiet.iter().rev().filter(|&&(from, _)| from <= until_ns) {
+            let mut time_ns = until.min(until_ns);
+            if time_ns < first_ns {
+                break;
+            }
+            // the last time in it at which no open was under way
+            let before = busy.partition_point(|&(busy_from, _)| busy_from <= time_ns);
+            if let Some(&(busy_from, busy_until)) = before.checked_sub(1).and_then(|last| busy.get(last)) {
+                if busy_until >= time_ns {
+                    time_ns = busy_from.saturating_sub(1);
+                }
+            }
+            if time_ns >= from {
+                return Some(time_ns).filter(|&time_ns| time_ns >= first_ns);
+            }
+        }
+        None
+    }
+}
+
+/// When any open was under way, with the difference of the clocks on both sides; in order, none meeting another.
+fn busy(records: &[Timed]) -> Vec<(u64, u64)> {
+    let mut busy: Vec<(u64, u64)> = Vec::new();
+    let mut under_way: HashMap<u32, u64> = HashMap::new();
+    let mut from_ns = 0;
+    let mut close = |from: u64, until: u64| {
+        let (from, until) = (from.saturating_sub(SKEW_NS), until.saturating_add(SKEW_NS));
+        match busy.last_mut() {
+            Some(last) if last.1 >= from => last.1 = until,
+            _ => busy.push((from, until)),
+        }
+    };
+    for timed in records {
+        match timed.record {
+            Record::Enter { call, .. } if call.opens() => {
+                if under_way.is_empty() {
+                    from_ns = timed.time_ns;
+                }
+                under_way.insert(timed.task, timed.time_ns);
+            }
+            Record::Exit { call, .. } if call.opens() => {
+                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
+                    close(from_ns, timed.time_ns);
+                }
+            }
+            Record::End => {
+                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
+                    close(from_ns, timed.time_ns);
+                }
+            }
+            Record::Lost if !under_way.is_empty() => {
+                under_way.clear();
+                close(from_ns, timed.time_ns);
+            }
+            _ => {}
+        }
+    }
+    if !under_way.is_empty() {
+        close(from_ns, u64::MAX - SKEW_NS);
+    }
+    busy
+}
