@@ -137,14 +137,14 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 # botocore needs an older python-dateutil than other packages of the tests have: an environment of its own
 ARCHIVE := build/archive-test
 $(STAMPS)/archive-test: requirements/dev.lock requirements/archive-test.lock $(STAMPS)/system
-	@echo "Python packages to test the archive in S3: about 30 MB more to fetch" >&2
+	@echo "Python packages to test archives in S3 and with Spark: about 520 MB more to fetch" >&2
 	scripts/install-python requirements/dev.lock $(ARCHIVE)
 	scripts/install-python requirements/archive-test.lock $(ARCHIVE)
 	@touch $@
 
 .PHONY: archive-test
-archive-test: setup $(STAMPS)/archive-test ## Test archives in S3 on a server on loopback, which fails, is slow and is killed
-	PATH="$(abspath $(ARCHIVE))/bin:$$PATH" PYTHONPATH=python IOLAB_TEST_DEPTH=all $(ARCHIVE)/bin/python -m pytest tests/unit/archive/test_archive_s3.py
+archive-test: setup $(STAMPS)/archive-test ## Test archives in S3 and with Spark, by servers on loopback that fail, are slow and are killed
+	PATH="$(abspath $(ARCHIVE))/bin:$$PATH" PYTHONPATH=python IOLAB_TEST_DEPTH=all $(ARCHIVE)/bin/python -m pytest tests/unit/archive/test_archive_s3.py tests/unit/archive/test_archive_spark.py
 
 # mkdocs and its theme alone, in an environment of their own
 MKDOCS := build/docs

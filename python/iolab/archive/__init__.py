@@ -5,7 +5,18 @@ store, readable by every engine that reads Iceberg."""
 from __future__ import annotations
 
 from .fetch import Fetched, choose, fetch
+from .maintenance import compact, expire
 from .push import Pushed, push
 from .store import Archive, ArchivedRecording
 
-__all__ = ["Archive", "ArchivedRecording", "Fetched", "Pushed", "choose", "fetch", "push"]
+__all__ = [
+    "Archive",
+    "ArchivedRecording",
+    "Fetched",
+    "Pushed",
+    "choose",
+    "compact",
+    "expire",
+    "fetch",
+    "push",
+]

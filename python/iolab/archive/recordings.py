@@ -29,6 +29,8 @@ from .tables import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .spark import Cluster
+
 Span = tuple[int, int]
 
 
@@ -38,12 +40,20 @@ class ArchivedEvents(Recording):
 
     Attributes:
         archive, archived: where it is, and its key. numbers: segments of events that are archived.
+        cluster: what reads its events and maps; None: this process.
     """
 
     in_archive = True
 
-    def __init__(self, archive: Archive, archived: ArchivedRecording, catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        archived: ArchivedRecording,
+        catalogue: Catalogue,
+        cluster: Cluster | None = None,
+    ) -> None:
         super().__init__(catalogue.path, catalogue)
+        self.cluster = cluster
         self.archive = archive
         self.archived = archived
         self.numbers = frozenset(catalogue.segments.lines)
@@ -100,10 +110,10 @@ class ArchivedEvents(Recording):
 
 
 def open_recordings(
-    archive: Archive, recordings: Sequence[ArchivedRecording]
+    archive: Archive, recordings: Sequence[ArchivedRecording], cluster: Cluster | None = None
 ) -> list[ArchivedEvents]:
-    """Archived recordings, to be asked as any other. ResultsError where their metadata can't be
-    read."""
+    """Archived recordings, to be asked as any other, by a cluster where one is given. ResultsError
+    where their metadata can't be read."""
     where = expressions().In("recording", [item.recording for item in recordings])
     segments = _by_recording(archive, tables.SEGMENTS, where) if recordings else {}
     coverage = _by_recording(archive, tables.COVERAGE, where) if recordings else {}
@@ -114,6 +124,7 @@ def open_recordings(
             _catalogue(
                 archive, item, segments.get(item.recording, []), coverage.get(item.recording, [])
             ),
+            cluster,
         )
         for item in recordings
     ]

@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import PATH, format_option, output_option
+from .archives import engine_option
+from .options import PATH, bytes_of, format_option, output_option
 from .output import on_terminal, redraw, say, tell, tell_json
 from .progress import count_text
 
 if TYPE_CHECKING:
     from ..archive import Archive, ArchivedRecording, Pushed
+    from ..archive.maintenance import Compacted, Expired
 
 _URL = "ARCHIVE"
 
@@ -160,6 +162,67 @@ def status(url: str, style: str) -> None:
     _tell_table(lines, left=1)
 
 
+@command.command("compact")
+@click.argument("url", metavar=_URL)
+@click.option("--size", default="32MiB", show_default=True, help="Join files up to this size.")
+@format_option("text", "json")
+def compact_(url: str, size: str, style: str) -> None:
+    """Join small data files of the same day, source and host.
+
+    Rows and answers remain, and questions open fewer files. The joined files stay until 'iolab
+    archive expire' deletes them. About 30 times the size is needed as memory.
+    """
+    from ..archive import Archive, compact
+    from ..errors import UsageError
+
+    target = bytes_of(size, "--size")
+    if target < 1 << 10:
+        raise UsageError("is too small", where=f"--size {size}", hint="such as 32MiB")
+    archive = Archive.open(url)
+
+    def draw(done: int, total: int) -> None:
+        if on_terminal():
+            redraw("" if done == total else f"compacting: {done} of {total} groups of files")
+
+    _tell_maintenance(url, compact(archive, target, draw), style)
+
+
+@command.command("expire")
+@click.argument("url", metavar=_URL)
+@click.option(
+    "--older-than",
+    "age",
+    default="1d",
+    show_default=True,
+    metavar="DURATION",
+    help="Delete snapshots of this age. Readers and pushes that take longer fail.",
+)
+@format_option("text", "json")
+def expire_(url: str, age: str, style: str) -> None:
+    """Delete old snapshots of the tables, and the files that only they have.
+
+    No row of the current tables is deleted.
+    """
+    from ..archive import Archive, expire
+    from ..statistics.language.quantities import parse_duration
+
+    age_ns = parse_duration(age)
+    _tell_maintenance(url, expire(Archive.open(url), age_ns), style)
+
+
+def _tell_maintenance(
+    url: str, tables: Mapping[str, Compacted] | Mapping[str, Expired], style: str
+) -> None:
+    data = {name: asdict(item) for name, item in tables.items()}
+    if style == "json":
+        tell_json({"schema": 1, "archive": url, "tables": data})
+        return
+    names = list(next(iter(data.values())))
+    rows = [("table", *(name.replace("_", " ") for name in names))]
+    rows += [(name, *(f"{item[key]:,}" for key in names)) for name, item in data.items()]
+    _tell_table(rows, left=1)
+
+
 def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
     """Rows in columns, the first `left` of them aligned to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -225,6 +288,7 @@ def fetch_(
 @click.option("--from", "start", metavar="TIME", help="Compare from here, as in iolab query.")
 @click.option("--to", "end", metavar="TIME", help="Compare until here, as in iolab query.")
 @click.option("--source", metavar="NAME", help="What answers, as in iolab query.")
+@engine_option
 @format_option("text", "json")
 def outliers(
     url: str, statistic: str, start: str | None, end: str | None, source: str | None, style: str

@@ -9,14 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from .options import Decorated
 from .output import say, tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
     from ..archive.recordings import ArchivedEvents
+    from ..archive.spark import Cluster
     from ..statistics.answers.answers import Answer
     from ..statistics.ask.fleet import FleetStatistic
 
 PREFIX = "archive:"
+_ENGINE = "iolab.engine"
 DRAWN = 10
 """Hosts of which an answer is printed, unless asked otherwise."""
 
@@ -28,6 +33,38 @@ def archive_url(path: Path) -> str | None:
         return None
     # a path has one slash where a URL has two
     return re.sub(r"^([a-z][a-z0-9]*):/(?!/)", r"\1://", text.removeprefix(PREFIX))
+
+
+def engine_option(function: Decorated) -> Decorated:
+    """`--engine`: what reads the events and maps of an archive."""
+
+    def remember(context: click.Context, option: click.Parameter, engine: str | None) -> None:
+        if engine is not None:
+            context.meta[_ENGINE] = engine
+
+    return click.option(
+        "--engine",
+        metavar="ENGINE",
+        callback=remember,
+        expose_value=False,
+        help="What reads an archive: duckdb (default, in this process), spark://HOST:PORT or sc://HOST:PORT.",
+    )(function)
+
+
+def refuse_engine(path: Path) -> None:
+    """UsageError where an engine is named for something that is no archive."""
+    from ..errors import UsageError
+
+    if _ENGINE in click.get_current_context().meta:
+        raise UsageError("--engine is for archives", where=path, hint=f"{PREFIX}URL names one")
+
+
+def _cluster() -> Cluster | None:
+    """The cluster that the command names; None: DuckDB reads."""
+    from ..archive.spark import Cluster
+
+    engine = click.get_current_context().meta.get(_ENGINE, "duckdb")
+    return None if engine == "duckdb" else Cluster.connect(engine)
 
 
 def split_hosts(where: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -62,7 +99,7 @@ def open_archive(url: str) -> list[ArchivedEvents]:
     recordings = [item for item in archive.recordings() if item.events or item.samples]
     if not recordings:
         raise UsageError("the archive is empty", where=url, hint="iolab archive push fills it")
-    return open_recordings(archive, recordings)
+    return open_recordings(archive, recordings, _cluster())
 
 
 def open_hosts(url: str, hosts: Sequence[str]) -> list[ArchivedEvents]:

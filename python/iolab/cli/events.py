@@ -45,7 +45,7 @@ def open_all(
     """What paths name, in their order: a path of an archive is its recordings of `hosts` (none:
     all) that have events. UsageError where hosts are named and no archive is."""
     from ..errors import UsageError
-    from .archives import archive_url, open_hosts
+    from .archives import archive_url, open_hosts, refuse_engine
 
     opened: list[Trace | Recording] = []
     for path in paths:
@@ -55,6 +55,7 @@ def open_all(
                 raise UsageError(
                     "only an archive has hosts", where=path, hint="leave host=NAME out"
                 )
+            refuse_engine(path)
             opened.append(open_path(path, kind, columns, where))
             continue
         opened += open_hosts(url, hosts)

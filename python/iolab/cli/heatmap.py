@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from .archives import split_hosts
+from .archives import engine_option, split_hosts
 from .events import name_of, open_all
 from .options import PATH, names_option
 from .output import say, tell_drawn
@@ -125,6 +125,7 @@ it is zoomed."""
     type=click.Choice(("truecolor", "256", "grey", "text")),
     help="Colors that the terminal can show. Default: detected.",
 )
+@engine_option
 @names_option
 def command(
     paths: tuple[Path, ...],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .archives import archive_url
+from .archives import archive_url, engine_option, refuse_engine
 from .completion import complete_statistics
 from .events import name_of, open_path
 from .options import PATH, format_option, names_option
@@ -86,6 +86,7 @@ LABELS = 48
     metavar="FIELDS",
     help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
 )
+@engine_option
 @names_option
 def command(
     path: Path,
@@ -171,6 +172,7 @@ def command(
             explain=explain,
         )
         return
+    refuse_engine(path)
     parsed = parse(statistic)
     opened = open_path(path, columns=columns)
     if follow:

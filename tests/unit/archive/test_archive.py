@@ -29,8 +29,9 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import query
 from iolab.statistics.language.names import parse
+from support.archives import readings
 from support.depth import depth
-from support.recordings import SECOND, START, events, rows_of, samples
+from support.recordings import SECOND, START, events, rows_of
 
 pytestmark = pytest.mark.slow
 SEGMENT_S = 5
@@ -58,7 +59,7 @@ def append(writer: RecordingWriter, number: int) -> None:
     """Events and samples of the 5 s of a segment."""
     start_ns = START + number * SEGMENT_S * SECOND
     writer.append_events(events(500, number, start_ns=start_ns, per_s=100))
-    writer.append_samples(samples(5, start_ns=start_ns))
+    writer.append_samples(readings(SEGMENT_S, number, start_ns))
 
 
 def rows(path: Path, kind: Kind) -> list[tuple[object, ...]]:
@@ -106,7 +107,7 @@ def test_what_is_fetched_equals_what_was_pushed(tmp_path: Path, archive: Archive
         "io.bytes[op=write][process]",
         "io.ops[latency>=1ms][device]",
         "io.ops[offset]",
-        "device.utilization",
+        "io.utilization",
     ],
 )
 def test_questions_have_the_same_answer_after_a_fetch(
@@ -115,14 +116,9 @@ def test_questions_have_the_same_answer_after_a_fetch(
     record(tmp_path / "rec")
     push(tmp_path / "rec", archive)
     fetch(archive, tmp_path / "back", choose(archive))
-
-    def answer(path: Path) -> object:
-        try:
-            return ask(path, statistic)
-        except UsageError as error:
-            return error.message
-
-    assert answer(tmp_path / "back") == answer(tmp_path / "rec")
+    answer = ask(tmp_path / "rec", statistic)
+    assert answer.get("mean") or sum(answer["count"]) > 0
+    assert ask(tmp_path / "back", statistic) == answer
 
 
 def test_sessions_and_the_gap_between_them_arrive(tmp_path: Path, archive: Archive) -> None:
@@ -155,8 +151,8 @@ def test_a_second_push_adds_what_is_new_only(tmp_path: Path, archive: Archive) -
         append(writer, 3)
         pushed = push(tmp_path / "rec", archive)
         assert (pushed.files, pushed.present, pushed.events > 0) == (2, 4, True)
-        # 500 events and 5 samples are hot
-        assert pushed.behind == 505
+        # 500 events and 20 samples are hot
+        assert pushed.behind == 520
         kinds = archive.read(tables.COVERAGE).column("kind").to_pylist()
         assert kinds.count("behind") == 2
         assert choose(archive).until_ns == START + 3 * SEGMENT_S * SECOND
@@ -203,7 +199,7 @@ def test_a_push_killed_between_two_commits_is_completed_without_doubles(
     monkeypatch.setattr(Archive, "commit", commit)
     push(tmp_path / "rec", archive)
     assert archived(archive, tables.EVENTS) == 1500
-    assert archived(archive, tables.SAMPLES) == 15
+    assert archived(archive, tables.SAMPLES) == 60
     fetch(archive, tmp_path / "back", choose(archive))
     assert rows(tmp_path / "back", "events") == rows(tmp_path / "rec", "events")
     counts = archive.read(tables.SEGMENT_MAPS).to_pylist()
@@ -234,7 +230,7 @@ def test_a_pusher_killed_anywhere_leaves_each_row_once(tmp_path: Path, delay: fl
     archive = Archive.open(url, create=True)
     push(tmp_path / "rec", archive)
     assert archived(archive, tables.EVENTS) == 3000
-    assert archived(archive, tables.SAMPLES) == 30
+    assert archived(archive, tables.SAMPLES) == 120
 
 
 def test_one_process_pushes_a_recording_at_a_time(tmp_path: Path, archive: Archive) -> None:

@@ -16,18 +16,16 @@ from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.engine import Engine, whole
-from ..engine.windows import Window, attach
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
-from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
 from .notes import again, trouble
-from .query import events_of
+from .query import scan_events
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -143,35 +141,14 @@ def who(
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
-    def whose() -> Who:
-        frozen = events.frozen()
-        frame = plan(question, [events_of(frozen)]).frame
-        window = frame.window
-        with Engine(frozen.path) as engine:
-            attach_events(engine, window)
-            found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
-        return _answer(
-            y,
-            of,
-            rectangle,
-            window.source,
-            fields,
-            found,
-            (*frame.notes, *trouble(frozen)),
-            top,
-        )
+    def read() -> Who:
+        with scan_events(events, question) as (engine, frame):
+            window = frame.window
+            rows = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
+        notes = (*frame.notes, *trouble(window.snap.recording))
+        return _answer(y, of, rectangle, window.source, fields, rows, notes, top)
 
-    return again(whose)
-
-
-def attach_events(engine: Engine, window: Window) -> None:
-    """Make the events of a window `events` to the engine."""
-    if window.snap.recording.in_archive:
-        from ..tiers import archived
-
-        archived.attach(engine, window)
-    else:
-        attach(engine, window)
+    return again(read)
 
 
 def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:

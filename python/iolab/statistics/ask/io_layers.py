@@ -9,7 +9,8 @@ from typing import Literal
 from ...recording.read.recording import Recording
 from ..engine.snapshot import snapshot
 from .notes import again, trouble
-from .single_ios import SingleIo, count_rows, events_between, find_io, open_events, read_rows
+from .query import scan_events
+from .single_ios import SingleIo, count_rows, events_between, find_io, read_rows
 
 LAYERS = ("nfs", "syscall", "block")
 """Sources of one machine from the top to the bottom."""
@@ -124,7 +125,7 @@ def _find_related(
 
     def read() -> tuple[tuple[SingleIo, ...], int]:
         question = events_between(source, io.start_ns, io.end_ns + REACH_NS)
-        with open_events(events, question) as (engine, frame):
+        with scan_events(events, question) as (engine, frame):
             own, values = frame.window.conditions(())
             conditions, bound = [*own, *overlap], {**values, **ends}
             _, rows = count_rows(engine, conditions, bound)
@@ -147,7 +148,7 @@ def _without_others(events: Recording, io: SingleIo, related: list[RelatedIo]) -
 
     def read() -> tuple[SingleIo, ...]:
         question = events_between(io.source, first, last + REACH_NS)
-        with open_events(events, question) as (engine, frame):
+        with scan_events(events, question) as (engine, frame):
             own, bound = frame.window.conditions(())
             return read_rows(engine, io.source, [*own, f"thread IN ({names})"], bound)
 

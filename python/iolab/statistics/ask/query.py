@@ -7,6 +7,8 @@ tests hold it equal to this executor.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ...errors import UsageError
@@ -15,6 +17,7 @@ from ...recording.base.counts import HeatCounts, Weight
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ..answers.answers import Answer, Series, Stack
+from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
 from ..execute import execute
 from ..language.conditions import filters_of
@@ -22,7 +25,7 @@ from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.intervals import check_interval
 from ..language.names import Statistic, parse
-from ..plan import Plan, Tier, plan
+from ..plan import Frame, Plan, Tier, plan
 from ..question import Question
 from ..tiers.counters import Counters
 from ..tiers.events import Events
@@ -220,3 +223,14 @@ def events_of(recording: Recording) -> Events:
     from ..tiers.archived import ArchiveEvents
 
     return ArchiveEvents(recording)
+
+
+@contextmanager
+def scan_events(recording: Recording, question: Question) -> Iterator[tuple[Engine, Frame]]:
+    """An engine to which the events of a question are `events`, and the question's frame."""
+    tier = events_of(recording.frozen())
+    frame = plan(question, [tier]).frame
+    scan = tier.read(frame, [])
+    with scan.open_engine(frame.window) as engine:
+        scan.attach(engine, frame.window)
+        yield engine, frame

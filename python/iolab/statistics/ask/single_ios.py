@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +19,11 @@ from ..language.conditions import field_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Statistic
-from ..plan import Frame, plan
 from ..question import Question
 from ..tiers import trace_tier
 from .attribution import Rectangle
 from .notes import again, trouble
-from .query import events_of
+from .query import scan_events
 
 PAGE = 100
 """I/Os of a page unless filters otherwise."""
@@ -156,7 +154,7 @@ def list_ios(
     question = Question.of(statistic, (rectangle.from_ns, rectangle.until_ns), None, 1, source)
 
     def read_page() -> SingleIos:
-        with open_events(events, question) as (engine, frame):
+        with scan_events(events, question) as (engine, frame):
             window = frame.window
             own, values = window.conditions(filters)
             conditions = [*own, *texts]
@@ -201,7 +199,7 @@ def find_io(events: Recording, key: str) -> SingleIo:
     end = int(values["time_ns"])
 
     def read() -> tuple[SingleIo, ...]:
-        with open_events(events, events_between(source, end, end + 1)) as (engine, frame):
+        with scan_events(events, events_between(source, end, end + 1)) as (engine, frame):
             own, bound = frame.window.conditions(())
             bound |= {f"k_{name}": value for name, value in values.items()}
             return read_rows(engine, source, [*own, *texts], bound, "LIMIT 1")
@@ -215,17 +213,6 @@ def find_io(events: Recording, key: str) -> SingleIo:
 def events_between(source: str, from_ns: int, until_ns: int) -> Question:
     """The question for the events of a source that were complete in a span of time."""
     return Question(None, (from_ns, until_ns), None, 1, source, "latency")
-
-
-@contextmanager
-def open_events(recording: Recording, question: Question) -> Iterator[tuple[Engine, Frame]]:
-    """An engine to which the events of a question are `events`, and the question's frame."""
-    frozen = recording.frozen()
-    tier = events_of(frozen)
-    frame = plan(question, [tier]).frame
-    with Engine(frozen.path) as engine:
-        tier.read(frame, []).attach(engine, frame.window)
-        yield engine, frame
 
 
 def _is_key(name: str, word: str) -> bool:

@@ -10,7 +10,9 @@ from typing import Any
 from ...archive import tables
 from ...archive.recordings import ArchivedEvents
 from ...archive.scan import dataset, row_filter
+from ...archive.spark import Rows
 from ...archive.tables import Table
+from ...errors import ResultsError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
@@ -20,6 +22,7 @@ from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
 from .events import Events, Scan
 from .segment_maps import MapFile, MapFiles, MapReading, SegmentMaps
+from .spark_engine import SparkEngine
 
 
 def archived(window: Window) -> ArchivedEvents:
@@ -27,6 +30,13 @@ def archived(window: Window) -> ArchivedEvents:
     recording = window.snap.recording
     assert isinstance(recording, ArchivedEvents)
     return recording
+
+
+def open_engine(window: Window) -> Engine:
+    """The engine that reads the rows of a window: DuckDB here, or a cluster."""
+    cluster = archived(window).cluster
+    place = window.snap.place
+    return Engine(place) if cluster is None else SparkEngine(place, cluster)
 
 
 def attach(engine: Engine, window: Window) -> None:
@@ -49,6 +59,10 @@ class ArchiveEvents(Events):
 
 class ArchiveScan(Scan):
     """Scans of the events of an archive."""
+
+    def open_engine(self, window: Window) -> Engine:
+        """As `Scan.open_engine`."""
+        return open_engine(window)
 
     def attach(self, engine: Engine, window: Window) -> None:
         """As `Scan.attach`."""
@@ -97,12 +111,12 @@ class ArchiveMapReading(MapReading):
         """As `MapReading._sums`."""
         base = self._frame.window
         inside = [
-            "map = $map",
+            '"map" = $map',
             "source = $source",
             "second_ns >= $from_ns",
             "second_ns < $until_ns",
         ]
-        with Engine(window.snap.place) as engine:
+        with open_engine(window) as engine:
             _view(engine, tables.SEGMENT_MAPS, "maps", window, {file.number for file in files})
             return engine.ask(
                 f"SELECT segment AS number, (second_ns - $base) // $interval AS c, {select} "
@@ -124,10 +138,10 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     of the map."""
     name = f"io.{y}"
     segments = {segment.number: segment for segment in window.segments()}
-    with Engine(window.snap.place) as engine:
+    with open_engine(window) as engine:
         _view(engine, tables.SEGMENT_MAPS, "maps", window, segments)
         rows = engine.ask(
-            "SELECT segment, max(width_bytes) AS width FROM maps WHERE map = $map GROUP BY segment",
+            'SELECT segment, max(width_bytes) AS width FROM maps WHERE "map" = $map GROUP BY segment',
             {"map": name},
         )
     numbers, widths = whole(rows["segment"]), whole(rows["width"])
@@ -153,22 +167,35 @@ def _view(
     files = recording.files(table, window.source, span)
     listed = ", ".join(map(str, sorted(numbers))) or "NULL"
     word = key.replace("'", "''")
-    of_these = f"WHERE recording = '{word}' AND segment IN ({listed})"
+    of_these = f"recording = '{word}' AND segment IN ({listed})"
+    pure = [file for file in files if file.holds_only(key, numbers)]
+    mixed = [file for file in files if not file.holds_only(key, numbers)]
+    if isinstance(engine, SparkEngine):
+        if any(file.has_deletes for file in files):
+            raise ResultsError(
+                "another engine deleted rows without new files, which Spark can't read here",
+                where=archive.url,
+                hint="iolab archive compact writes these files again",
+            )
+        parts = [Rows([file.address for file in pure])] if pure else []
+        if mixed:
+            parts.append(Rows([file.address for file in mixed], key, sorted(numbers)))
+        engine.view(name, table, parts)
+        return
     if not files or any(file.has_deletes for file in files):
         # PyIceberg applies the deletes of other engines
         rows = archive.read(
             table, row_filter([key], *span, [window.source], time_column=table.order[-1])
         )
         engine.register(f"{name}_rows", rows)
-        engine.run(f"CREATE TEMP VIEW {name} AS SELECT * FROM {name}_rows {of_these}")
+        engine.run(f"CREATE TEMP VIEW {name} AS SELECT * FROM {name}_rows WHERE {of_these}")
         return
-    parts = []
-    for kind, clause in (("pure", ""), ("mixed", of_these)):
-        chosen = [file for file in files if file.holds_only(key, numbers) == (kind == "pure")]
-        if chosen:
-            engine.register(f"{name}_{kind}", dataset(archive, table, chosen))
-            parts.append(f"SELECT * FROM {name}_{kind} {clause}")
-    engine.run(f"CREATE TEMP VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
+    selects = []
+    for kind, part, clause in (("pure", pure, ""), ("mixed", mixed, f"WHERE {of_these}")):
+        if part:
+            engine.register(f"{name}_{kind}", dataset(archive, table, part))
+            selects.append(f"SELECT * FROM {name}_{kind} {clause}")
+    engine.run(f"CREATE TEMP VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}")
 
 
 def _part(window: Window, table: Table, name: str) -> Part:

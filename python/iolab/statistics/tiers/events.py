@@ -153,10 +153,14 @@ class Scan(Reading):
     def _engines(self) -> list[tuple[Engine, Window]]:
         engines = []
         for window in self._windows:
-            engine = self._stack.enter_context(Engine(window.snap.place))
+            engine = self._stack.enter_context(self.open_engine(window))
             self.attach(engine, window)
             engines.append((engine, window))
         return engines
+
+    def open_engine(self, window: Window) -> Engine:
+        """The engine that scans a window."""
+        return Engine(window.snap.place)
 
     def attach(self, engine: Engine, window: Window) -> None:
         """Make the events of a window `events` to an engine."""

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to an archive of a made-up fleet, against a count of the same rows by the same engine.
+
+Each host has 10 thousand I/Os a second with latencies of its own; one host is slower. The archive is
+made in a temporary directory and removed: 11 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
+(8 million). IOLAB_BENCH_HOSTS: hosts (4). IOLAB_BENCH_RECORDING: a recording with the latencies that
+hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or sc://HOST:PORT.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench_query import batch
+from pairs import paired
+
+from iolab.archive import Archive, compact, expire, push, tables
+from iolab.archive.recordings import ArchivedEvents, open_recordings
+from iolab.archive.scan import data_files, dataset, row_filter
+from iolab.archive.spark import Cluster, Rows
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.grids import LogLinear
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
+from iolab.statistics.engine.cells import bucket_of
+from iolab.statistics.engine.engine import Engine
+
+EVENTS = int(os.environ.get("IOLAB_BENCH_EVENTS", "8000000"))
+HOSTS = int(os.environ.get("IOLAB_BENCH_HOSTS", "4"))
+ENGINE = os.environ.get("IOLAB_BENCH_ENGINE")
+SEGMENT = 500_000
+APART_NS = 100_000
+SLOW = 1.5
+ROUNDS = 3
+
+
+def shape_of_latencies(chance: np.random.Generator) -> Any:
+    """Latencies in ns that hosts have, scaled."""
+    path = os.environ.get("IOLAB_BENCH_RECORDING")
+    if path is None:
+        return np.exp(chance.normal(11.5, 1, SEGMENT))
+    import pyarrow.parquet as pq
+
+    segments, _ = Recording(Path(path)).snapshot("events")
+    columns = [pq.read_table(item.path, columns=["latency_ns"])["latency_ns"] for item in segments]
+    known = np.concatenate([column.drop_null().to_numpy() for column in columns])
+    return chance.choice(known, SEGMENT).astype(float)
+
+
+def push_host(folder: Path, archive: Archive, number: int) -> tuple[int, float]:
+    """Record a host, push it, delete the recording. Returns I/Os, and seconds of the push."""
+    chance = np.random.default_rng(number)
+    scale = SLOW if number == HOSTS - 1 else chance.uniform(0.95, 1.05)
+    latencies = (shape_of_latencies(chance) * scale).astype(np.uint64)
+    buckets = bucket_of(latencies, LogLinear(6), shifted=False).astype(np.uint16)
+    path = folder / f"host{number:03}"
+    with RecordingWriter.create(
+        path, host=path.name, clock="realtime", origin={"kind": "import"}, live=False
+    ) as writer:
+        for segment in range(max(1, EVENTS // HOSTS // SEGMENT)):
+            writer.append_segment([batch(segment, chance, latencies, buckets, APART_NS)])
+    start = time.perf_counter()
+    pushed = push(path, archive)
+    passed = time.perf_counter() - start
+    for file in sorted(path.rglob("*"), reverse=True):
+        file.rmdir() if file.is_dir() else file.unlink()
+    path.rmdir()
+    return pushed.events, passed
+
+
+def questions(recordings: list[ArchivedEvents]) -> dict[str, Any]:
+    """Functions that ask, by name."""
+
+    def ask(text: str) -> Any:
+        return ask_fleet(recordings, FleetStatistic.parse(text), columns=400)
+
+    def outliers() -> Any:
+        maps = ask("io.ops[latency][host]")
+        return rank_hosts({host: m for host, m in maps.items() if isinstance(m, HeatCounts)})
+
+    return {
+        "latency map of each host from segment maps": lambda: ask("io.ops[latency][host]"),
+        "scan with a filter, by process": lambda: ask("io.ops[latency>=1ms][process]"),
+        "outlier hosts": outliers,
+    }
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as name:
+        folder = Path(name)
+        archive = Archive.open(str(folder / "archive"), create=True)
+        pushes = [push_host(folder, archive, number) for number in range(HOSTS)]
+        events = sum(count for count, _ in pushes)
+        rate = events / sum(passed for _, passed in pushes)
+        rows, files, size = archive.size()["events"]
+        print(
+            f"push: {events:,} I/Os of {HOSTS} hosts, {rate:,.0f} a second, {size / rows:.2f} bytes an I/O, "
+            f"{files} files",
+            flush=True,
+        )
+        start = time.perf_counter()
+        done = compact(archive)["events"]
+        expire(archive, age_ns=0)
+        print(
+            f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
+            flush=True,
+        )
+        cluster = None if ENGINE is None else Cluster.connect(ENGINE)
+        recordings = open_recordings(archive, archive.recordings(), cluster)
+        keys = [recording.key for recording in recordings]
+        chosen = data_files(archive, tables.EVENTS, row_filter(keys))
+
+        def count() -> None:
+            # of the latency: without a column, only footers are read
+            sql = "SELECT count(*) AS n FROM events WHERE latency_ns >= 0"
+            if cluster is not None:
+                cluster.view("events", tables.EVENTS, [Rows([file.address for file in chosen])])
+                cluster.ask(sql, {})
+                return
+            with Engine(folder) as engine:
+                engine.register("events", dataset(archive, tables.EVENTS, chosen))
+                engine.ask(sql)
+
+        for text, question in questions(recordings).items():
+            paired(text, question, count, against="count(*) of a column", rounds=ROUNDS)
+        ranked = questions(recordings)["outlier hosts"]()
+        print(f"the most unlike host: {ranked[0].host}, distance {ranked[0].distance:.3f}")
+        print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+
+
+if __name__ == "__main__":
+    main()

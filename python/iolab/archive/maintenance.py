@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintenance of an archive by the procedures of the table format: join small data files, and delete
+old snapshots with the files that only they have."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import tables
+from .store import Archive, explain_errors
+from .tables import TABLES, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TARGET_BYTES = 32 << 20
+"""Size up to which files are joined: about 3 million I/Os, which are in memory at once."""
+SNAPSHOT_AGE_NS = 86_400 * 10**9
+"""Age at which snapshots are deleted: no reader and no push takes that long."""
+_COMPACTED = (tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.SEGMENTS)
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction of a table did.
+
+    Attributes:
+        before, after: numbers of the files that were joined, and of the files they became.
+        bytes_before, bytes_after: their sizes. skipped: files that another writer changed meanwhile.
+    """
+
+    before: int = 0
+    after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What was deleted of a table: snapshots, files, and those that the store could not delete."""
+
+    snapshots: int = 0
+    files: int = 0
+    failed: int = 0
+
+
+class _ChangedError(Exception):
+    """Another writer changed files of a group."""
+
+
+def compact(
+    archive: Archive,
+    target_bytes: int = TARGET_BYTES,
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Compacted]:
+    """Join small data files of the same day, source and host into files of up to `target_bytes`, and
+    write files again of which another engine deleted rows. Returns what was done, by table.
+
+    The rows and all answers remain. The joined files stay in the store until `expire` deletes the
+    snapshots that have them. ResultsError where a table can't be read or written: what was joined
+    before stays so.
+    """
+    groups = [
+        (table, group) for table in _COMPACTED for group in _groups(archive, table, target_bytes)
+    ]
+    done = {table.name: Compacted() for table in _COMPACTED}
+    for place, (table, group) in enumerate(groups):
+        progress(place, len(groups))
+        done[table.name] = _add(done[table.name], _join(archive, table, group))
+    progress(len(groups), len(groups))
+    return done
+
+
+def _add(first: Compacted, second: Compacted) -> Compacted:
+    return Compacted(
+        *(getattr(first, name) + getattr(second, name) for name in Compacted.__dataclass_fields__)
+    )
+
+
+def _groups(archive: Archive, table: Table, target_bytes: int) -> Iterator[list[Any]]:
+    """Scan tasks of files that become one file: neighbours in time."""
+    partitions: dict[tuple[Any, ...], list[Any]] = {}
+    iceberg = archive.table(table)
+    time_field = iceberg.schema().find_field(table.order[-1]).field_id if table.order else None
+    with explain_errors(archive.url, f"read table {table.name}"):
+        for task in iceberg.scan().plan_files():
+            values = task.file.partition
+            key = tuple(values[place] for place in range(len(table.partitions)))
+            partitions.setdefault((task.file.spec_id, *key), []).append(task)
+    for tasks in partitions.values():
+        tasks.sort(key=lambda task: _first(task, time_field))
+        group: list[Any] = []
+        size = 0
+        for task in tasks:
+            if task.file.file_size_in_bytes > target_bytes // 2 and not task.delete_files:
+                continue
+            if group and size + task.file.file_size_in_bytes > target_bytes:
+                if _is_worth(group):
+                    yield group
+                group, size = [], 0
+            group.append(task)
+            size += task.file.file_size_in_bytes
+        if _is_worth(group):
+            yield group
+
+
+def _first(task: Any, time_field: int | None) -> tuple[int, str]:
+    """Order of files: their first time, a long in Iceberg's form, then their name."""
+    low = (task.file.lower_bounds or {}).get(time_field)
+    return (
+        0 if low is None else int.from_bytes(low, "little", signed=True),
+        str(task.file.file_path),
+    )
+
+
+def _is_worth(group: Sequence[Any]) -> bool:
+    return len(group) > 1 or any(task.delete_files for task in group)
+
+
+def _join(archive: Archive, table: Table, group: Sequence[Any]) -> Compacted:
+    from pyiceberg.exceptions import ValidationException
+
+    iceberg = archive.table(table)
+    rows = _rows(archive, table, iceberg, group)
+    size_before = sum(task.file.file_size_in_bytes for task in group)
+    if rows.num_rows:
+        name = f"{table.name}-compacted-{uuid.uuid4().hex}.parquet"
+        address, size = archive.write_file(table, name, rows)
+    else:
+        address, size = None, 0
+    addresses = {task.file.file_path for task in group}
+
+    def change(transaction: Any) -> None:
+        present = {task.file.file_path for task in archive.table(table).scan().plan_files()}
+        if not addresses <= present:
+            raise _ChangedError
+        with transaction.update_snapshot().overwrite() as update:
+            for task in group:
+                update.delete_data_file(task.file)
+        if address is not None:
+            transaction.add_files([address], check_duplicate_files=False)
+
+    try:
+        archive.commit(table, change)
+    except (_ChangedError, ValidationException):
+        if address is not None:
+            _delete(iceberg.io, [address])
+        return Compacted(skipped=len(group))
+    return Compacted(len(group), int(address is not None), size_before, size)
+
+
+def _rows(archive: Archive, table: Table, iceberg: Any, group: Sequence[Any]) -> pa.Table:
+    """The rows of files, without those that another engine deleted, in the order of the table."""
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    with explain_errors(archive.url, f"read table {table.name}"):
+        scan = ArrowScan(iceberg.metadata, iceberg.io, iceberg.schema(), AlwaysTrue())
+        rows: pa.Table = scan.to_table(group)
+        rows = rows.select(table.columns.names).cast(table.columns)
+        order = [(name, "ascending") for name in table.order]
+        return rows.sort_by(order) if order else rows
+
+
+def expire(archive: Archive, age_ns: int = SNAPSHOT_AGE_NS) -> dict[str, Expired]:
+    """Delete snapshots that are older than `age_ns`, but for the current one of each table, and the
+    files that no remaining snapshot has. Returns what was deleted, by table.
+
+    A reader that began before and reads for longer than the age finds its files deleted.
+    ResultsError where a table can't be read or written.
+    """
+    until_ms = (time.time_ns() - age_ns) // 10**6
+    return {table.name: _expire_table(archive, table, until_ms) for table in TABLES}
+
+
+def _expire_table(archive: Archive, table: Table, until_ms: int) -> Expired:
+    from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+    iceberg = archive.table(table)
+    with explain_errors(archive.url, f"read table {table.name}"):
+        heads = {reference.snapshot_id for reference in iceberg.refs().values()}
+        old: list[Any] = []
+        kept: list[Any] = []
+        for snapshot in iceberg.snapshots():
+            is_old = snapshot.timestamp_ms < until_ms and snapshot.snapshot_id not in heads
+            (old if is_old else kept).append(snapshot)
+        if not old:
+            return Expired()
+        unused = _files(iceberg.io, old) - _files(iceberg.io, kept)
+    numbers = [snapshot.snapshot_id for snapshot in old]
+    archive.commit(table, lambda change: ExpireSnapshots(change).by_ids(numbers).commit())
+    # files that came back meanwhile: a snapshot may be made of older ones
+    with explain_errors(archive.url, f"read table {table.name}"):
+        unused -= _files(iceberg.io, archive.table(table).snapshots())
+    failed = _delete(iceberg.io, sorted(unused))
+    return Expired(len(old), len(unused) - failed, failed)
+
+
+def _files(store: Any, snapshots: Sequence[Any]) -> set[str]:
+    """Addresses of all files that snapshots consist of: lists, manifests, and data."""
+    addresses: set[str] = set()
+    for snapshot in snapshots:
+        addresses.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(store):
+            if manifest.manifest_path in addresses:
+                continue
+            addresses.add(manifest.manifest_path)
+            for entry in manifest.fetch_manifest_entry(store, discard_deleted=True):
+                addresses.add(entry.data_file.file_path)
+    return addresses
+
+
+def _delete(store: Any, addresses: Sequence[str]) -> int:
+    """Delete files; how many could not be."""
+    failed = len(addresses)
+    for address in addresses:
+        with contextlib.suppress(Exception):
+            store.delete(address)
+            failed -= 1
+    return failed
