@@ -5,7 +5,7 @@ The recording (0.9 GB) and the log are made in a temporary directory and removed
 Each question to the recording is asked in a process of its own: what is counted is the time from
 opening the recording to the counts, with the loading of DuckDB; the interpreter's start and numpy's
 loading are not. CPU time is that of all threads. IOLAB_BENCH_EVENTS and IOLAB_BENCH_LINES make both
-shorter; IOLAB_BENCH_SEGMENTS (600 and 10000) are the sizes of recordings of many small segments.
+shorter; IOLAB_BENCH_SEGMENTS (1, 600 and 10000) are the sizes of recordings of many small segments.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.cells import bucket_of
 
@@ -71,7 +72,7 @@ QUESTIONS = {
     "I/Os by process by a full scan": "total = query(recording, 'io.ops[process]').total",
 }
 
-SEGMENTS = tuple(map(int, os.environ.get("IOLAB_BENCH_SEGMENTS", "600 10000").split()))
+SEGMENTS = tuple(map(int, os.environ.get("IOLAB_BENCH_SEGMENTS", "1 600 10000").split()))
 """Recordings of so many small segments: what a question costs for each segment."""
 SMALL = 2000
 """Rows of a small segment."""
@@ -182,7 +183,8 @@ def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
 
 
 def ask_warm(directory: Path, segments: int, rounds: int = 7) -> None:
-    """Questions in one process, as a service answers them: each was asked once before."""
+    """Questions in one process, as a service answers them: each was asked once before, about the
+    same span (its answer is remembered) or about another one (sums of maps are)."""
     recording = Recording(directory)
     last_ns = START_NS + (segments - 10) * MINUTE_NS
     for name, question in WARM.items():
@@ -198,6 +200,24 @@ def ask_warm(directory: Path, segments: int, rounds: int = 7) -> None:
             f"{max(times):.0f}, {rounds} rounds), CPU {statistics.median(spent):.0f} ms, {total:,} I/Os counted",
             flush=True,
         )
+        if from_ns is None and segments > rounds:
+            spent = []
+            for minute in range(1, rounds + 1):
+                used = time.process_time()
+                query(recording, question, from_ns=START_NS + minute * MINUTE_NS)
+                spent.append(1000 * (time.process_time() - used))
+            print(
+                f"{name}, {segments:,} segments, another span: CPU {statistics.median(spent[1:]):.0f} ms"
+            )
+    around = (last_ns if segments > 10 else None, None)
+    taken: list[float] = []
+    for _ in range(rounds):
+        start = time.process_time()
+        who(recording, "latency", Rectangle(low=10**6), around=around)
+        taken.append(1000 * (time.process_time() - start))
+    print(
+        f"who of the last 10 segments, {segments:,} segments: CPU {statistics.median(taken[1:]):.0f} ms"
+    )
 
 
 def main() -> None:

@@ -21,8 +21,9 @@ def rows(chart: Chart, kind: str, **where: object) -> list[dict[str, Any]]:
 
 
 def layers(chart: Chart) -> list[dict[str, Any]]:
-    """Layers of the one panel that all panels repeat."""
-    return list(chart.spec.get("spec", chart.spec)["layer"])
+    """Layers of the one panel that all panels repeat, those of groups of layers among them."""
+    outer = chart.spec.get("spec", chart.spec)["layer"]
+    return [layer for group in outer for layer in group.get("layer", [group])]
 
 
 def channel(chart: Chart, name: str) -> list[dict[str, Any]]:

@@ -99,6 +99,19 @@ def test_functions_are_found_by_name_and_their_share_is_said(page: Any) -> None:
     expect(graph(page, 0).locator(".slice.found")).to_have_count(2)
 
 
+def test_functions_of_the_kernel_alone_and_one_function_in_all_cells(page: Any) -> None:
+    page.select_option("#profile-view", "kernel")
+    expect(graph(page, 0).get_by_label("read (user)")).to_have_count(0)
+    graph(page, 0).get_by_label("vfs_read (kernel)").click()
+    table = page.locator("#profile-frame")
+    expect(table.locator("thead th")).to_have_text(["cell", "plain", "patched"])
+    expect(table.locator("tbody td")).to_have_text(["28.6 %", "20.0 %"])
+    page.select_option("#profile-view", "user")
+    expect(graph(page, 0).get_by_label("read (user)")).to_have_count(1)
+    expect(page.locator("[data-tone=kernel].slice")).to_have_count(0)
+    expect(table).to_have_count(0)
+
+
 def test_callers_stand_below_or_above_as_asked(page: Any) -> None:
     def above(name: str) -> float:
         return float(graph(page, 0).get_by_label(name).bounding_box()["y"])

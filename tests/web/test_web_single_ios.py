@@ -22,7 +22,7 @@ from iolab.server.http.serve import Listener
 from support.browser import expect
 from support.recordings import SECOND, START
 from support.service import serving
-from support.worksheet import drawn, frame, part, picture, visited
+from support.worksheet import drawn, frame, part, picture, settled, visited
 
 pytestmark = pytest.mark.browser
 
@@ -74,6 +74,7 @@ def test_a_part_of_a_map_is_a_list_as_the_command_prints_it(
 ) -> None:
     with visited(browser, layered.url + part(LATENCY), width=1440) as page:
         drawn(page, LATENCY, 50)
+        settled(page)
         canvas = frame(page, LATENCY).locator("canvas").first
         box = canvas.bounding_box()
         page.mouse.move(box["x"] + 100, box["y"] + 15)
@@ -115,20 +116,19 @@ def test_a_part_of_a_map_is_a_list_as_the_command_prints_it(
 def test_one_io_is_shown_through_the_layers_by_keys_alone(browser: Any, layered: Listener) -> None:
     with visited(browser, layered.url + part(LATENCY), width=1440) as page:
         drawn(page, LATENCY, 50)
+        settled(page)
         canvas = frame(page, LATENCY).locator("canvas").first
         # a crosshair from cell to cell until there is an I/O
         canvas.focus()
         rows = page.locator(".io-table tbody tr")
-        for key in ("ArrowUp", "ArrowDown"):
-            for _ in range(40):
-                page.keyboard.press(key)
-                page.keyboard.press("Enter")
-                if rows.count():
-                    break
-            if rows.count():
+        listed = page.locator(".io-list")
+        for key in [*["ArrowUp"] * 25, *["ArrowDown"] * 50]:
+            page.keyboard.press(key)
+            page.keyboard.press("Enter")
+            page.evaluate("() => new Promise(requestAnimationFrame)")
+            if listed.count():
                 break
         rows.first.wait_for()
-        assert rows.count() >= 1
         rows.first.locator("th button").focus()
         page.keyboard.press("Enter")
         line = page.locator(".io-line table tbody tr")
@@ -146,6 +146,7 @@ def test_a_sync_has_its_io_and_the_journal_by_time(
     statistic = "file.ops[latency]"
     with visited(browser, layered.url + part(statistic), width=width, color_scheme=scheme) as page:
         drawn(page, statistic, 50)
+        settled(page)
         canvas = frame(page, statistic).locator("canvas").first
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()

@@ -136,10 +136,15 @@ def test_two_cells_of_offsets_choose_a_time(
     browser: Any, listener: Listener, width: int, scheme: str
 ) -> None:
     time = {"from": START, "to": START + 30 * SECOND}
-    with visited(
-        browser, listener.url + part(LATENCY, **time), width=width, color_scheme=scheme
-    ) as page:
+    options: dict[str, Any] = {"color_scheme": scheme, "timezone_id": "Asia/Kolkata"}
+    address = listener.url + part(LATENCY, **time)
+    with visited(browser, address, width=width, **options) as page:
         drawn(page, LATENCY)
+        page.keyboard.press("U")
+        expect(page.locator("#reading .quiet")).to_contain_text("03:43:20")
+        expect(page.locator("#reading .quiet")).to_contain_text("UTC+05:30")
+        page.keyboard.press("U")
+        expect(page.locator("#reading .quiet")).to_contain_text("22:13:20")
         frame(page, LATENCY).focus()
         page.keyboard.press("E")
         canvas = page.locator(".sub-second canvas")

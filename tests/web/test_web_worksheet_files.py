@@ -316,7 +316,8 @@ def test_marks_of_runs_lead_to_the_report_and_back(browser: Any, tmp_path: Path)
                 "run",
                 f"runs/{each}",
             )
-    with serving(Store([results])) as found, visited(browser, f"{found.url}{part(OP)}") as page:
+    state = state_in(Store([results]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    with serving(state) as found, visited(browser, f"{found.url}{part(OP)}") as page:
         drawn(page, OP)
         page.keyboard.press("g")
         page.locator(

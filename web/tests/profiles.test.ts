@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { ProfileCell, ProfileParts } from "../src/generated/report";
 import { slices } from "../src/lib/branches";
 import {
+	frameInCells,
 	matching,
 	meanShares,
 	mostWithin,
@@ -13,6 +14,7 @@ import {
 	shareWithin,
 	stepOf,
 	treeOf,
+	viewOf,
 } from "../src/report/profile-data";
 
 /** fio calls read, which calls copy and read again; kworker calls copy. */
@@ -116,5 +118,98 @@ describe("a difference", () => {
 	it("is said in points, a share in per cent", () => {
 		expect([points(0.0134), points(-0.32), points(0.004)]).toEqual(["+1.3 points", "-32.0 points", "+0.40 points"]);
 		expect([percent(0.123), percent(0.0012)]).toEqual(["12.3 %", "0.12 %"]);
+	});
+});
+
+describe("views of kernel and user functions", () => {
+	/** main calls read, which enters the kernel twice: by vfs_read, and by a call back to main that calls vfs_read. */
+	const mixed: ProfileParts = {
+		names: ["fio", "main", "read", "vfs_read"],
+		name: [0, 1, 2, 3, 1, 3],
+		parent: [-1, 0, 1, 2, 3, 4],
+		kernel: [0, 0, 0, 1, 0, 1],
+	};
+	const profile = (variant: string, shares: number[]) => ({
+		run: variant,
+		variant,
+		baseline: variant === "a",
+		sampled: "",
+		spent: "",
+		remarks: [],
+		busy: 100,
+		samples: shares.map((share) => 100 * share),
+		shares,
+	});
+	const shares = [0.9, 0.8, 0.7, 0.5, 0.3, 0.2];
+	const line = { name: "vfs_read", kernel: true, before: "", after: "", change: "", more: true };
+	const cell: ProfileCell = {
+		title: "iodepth 4",
+		parts: mixed,
+		profiles: [
+			profile("a", shares),
+			profile(
+				"b",
+				shares.map((share) => share / 2),
+			),
+		],
+		changes: [
+			{
+				before: 0,
+				after: 1,
+				changes: shares.map((share) => -share / 2),
+				functions: [line, { ...line, name: "main", kernel: false }],
+			},
+		],
+	};
+
+	it("moves functions of one kind up to their nearest caller of that kind, with all shares", () => {
+		const kernel = viewOf(cell, "kernel");
+		expect(kernel.parts).toMatchObject({ name: [0, 3, 3], parent: [-1, 0, 1], kernel: [0, 1, 1] });
+		expect(kernel.profiles[0]?.shares).toEqual([0.9, 0.5, 0.2]);
+		expect(kernel.profiles[0]?.samples).toEqual([90, 50, 20]);
+		expect(kernel.changes[0]?.changes).toEqual([-0.45, -0.25, -0.1]);
+		expect(kernel.changes[0]?.functions.map(({ name }) => name)).toEqual(["vfs_read"]);
+		const user = viewOf(cell, "user");
+		expect(user.parts).toMatchObject({ name: [0, 1, 2, 1], parent: [-1, 0, 1, 2], kernel: [0, 0, 0, 0] });
+		expect(viewOf(cell, "all")).toBe(cell);
+	});
+
+	it("makes parts of one name below one caller into one", () => {
+		const split: ProfileCell = {
+			...cell,
+			parts: {
+				names: ["fio", "a", "b", "read"],
+				name: [0, 1, 3, 2, 3],
+				parent: [-1, 0, 1, 0, 3],
+				kernel: [0, 0, 1, 0, 1],
+			},
+			profiles: [profile("a", [0.9, 0.5, 0.4, 0.3, 0.2])],
+			changes: [],
+		};
+		const kernel = viewOf(split, "kernel");
+		expect(kernel.parts.name).toEqual([0, 3]);
+		expect(kernel.profiles[0]?.shares[1]).toBeCloseTo(0.6);
+	});
+
+	it("finds a function in all cells by name and kind, each stack once", () => {
+		const other: ProfileCell = {
+			...cell,
+			title: "iodepth 8",
+			parts: { names: ["fio", "vfs_read"], name: [0, 1], parent: [-1, 0], kernel: [0, 0] },
+			profiles: [profile("a", [1, 0.4])],
+		};
+		const all = { cells: [cell, other], notes: [], method: [] };
+		expect(frameInCells(all, cell, 3)).toEqual([
+			{
+				place: 0,
+				title: "iodepth 4",
+				shares: [
+					["a", 0.5],
+					["b", 0.25],
+				],
+			},
+			{ place: 1, title: "iodepth 8", shares: [["a", 0]] },
+		]);
+		expect(frameInCells(all, cell, 0).map((row) => row.shares[0]?.[1])).toEqual([0.9, 1]);
 	});
 });

@@ -7,7 +7,7 @@
 
 use crate::clock::monotonic_ns;
 use crate::fanotify_names::Names;
-use crate::files_mounts::Mounts;
+use crate::files_mounts::{Mount, Mounts};
 use iolab_core::syscall::notice::{mask, parse};
 use iolab_core::syscall::opens::Window;
 use iolab_core::syscall::Notice;
@@ -31,8 +31,8 @@ const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
 const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const BUFFER: usize = 256 << 10;
 /// Readings in a tenth of a second beyond which a pause is made between them.
-const OFTEN: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(1);
+const OFTEN: u32 = 500;
+const PAUSE: Duration = Duration::from_micros(100);
 
 /// The queue of records, and what they are turned into.
 struct Drain {
@@ -47,8 +47,8 @@ struct Drain {
     quiet: Vec<(u64, u64)>,
     /// Tasks of this process that open files for these questions.
     own: Vec<i32>,
-    marked: HashSet<u64>,
-    refused: HashSet<u64>,
+    /// File systems that give no notices, by device number and kind.
+    refused: HashSet<(u64, String)>,
     unwatched: Vec<String>,
     words: Vec<String>,
 }
@@ -86,7 +86,6 @@ impl Watch {
             empty_ns: monotonic_ns(),
             quiet: Vec::new(),
             own: vec![gettid().as_raw()],
-            marked: HashSet::new(),
             refused: HashSet::new(),
             unwatched: Vec::new(),
             words: Vec::new(),
@@ -167,40 +166,36 @@ fn follow(drain: &Mutex<Drain>, stop: &AtomicBool) {
 }
 
 impl Drain {
-    /// Watch what is mounted and not watched yet.
+    /// Watch what is mounted. What is watched already is marked again: between two looks a file system may have been unmounted,
+    /// and its device number given to another one.
     fn mark(&mut self) {
         let mounts = Mounts::of("self");
-        let mut present = HashSet::new();
         let mask = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
-        for mount in mounts.one_of_each() {
-            present.insert(mount.device);
-            if self.marked.contains(&mount.device) || self.refused.contains(&mount.device) {
+        let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
+        let chosen = mounts.one_of_each();
+        let key = |mount: &Mount| (mount.device, mount.kind.clone());
+        self.refused.retain(|refused| chosen.iter().any(|mount| key(mount) == *refused));
+        let mut watched = Vec::new();
+        for mount in chosen {
+            if self.refused.contains(&key(mount)) {
                 continue;
             }
-            let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
-            match self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) {
-                Ok(()) => {
-                    self.marked.insert(mount.device);
-                }
-                Err(error) => {
-                    self.refused.insert(mount.device);
-                    if !mount.is_of_the_kernel() {
-                        let place = mount.path.display().to_string();
-                        self.words.push(format!(
-                            "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
-                            mount.kind,
-                            error.desc()
-                        ));
-                        self.unwatched.push(place);
-                    }
-                }
+            let Err(error) = self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) else {
+                watched.push(mount);
+                continue;
+            };
+            self.refused.insert(key(mount));
+            if !mount.is_of_the_kernel() {
+                let place = mount.path.display().to_string();
+                self.words.push(format!(
+                    "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
+                    mount.kind,
+                    error.desc()
+                ));
+                self.unwatched.push(place);
             }
         }
-        // a number of a device may be used again by what is mounted next
-        self.marked.retain(|device| present.contains(device));
-        self.refused.retain(|device| present.contains(device));
-        let chosen = mounts.one_of_each().into_iter().filter(|mount| self.marked.contains(&mount.device));
-        self.names.watch(chosen);
+        self.names.watch(&watched);
     }
 
     /// Read until nothing waits.

@@ -70,13 +70,13 @@ impl Names {
     }
 
     /// The file systems that are watched from now on.
-    pub fn watch<'a>(&mut self, mounts: impl Iterator<Item = &'a Mount>) {
+    pub fn watch(&mut self, mounts: &[&Mount]) {
         self.file_systems.clear();
         for mount in mounts {
             if let Ok(status) = statvfs(&mount.path) {
                 // the C library puts both halves of the kernel's number into one
                 let number = status.filesystem_id().to_ne_bytes();
-                self.file_systems.entry(number).or_default().push(mount.clone());
+                self.file_systems.entry(number).or_default().push((*mount).clone());
             }
         }
         self.directories.clear();

@@ -8,10 +8,10 @@ use crate::fanotify_names::{is_file, without_remark};
 use crate::files_mounts::Mounts;
 use iolab_core::syscall::record::Comm;
 use iolab_core::syscall::{Opened, Seen, SeenDescriptor, SeenTask, World};
-use nix::time::{clock_gettime, ClockId};
-use nix::unistd::{sysconf, SysconfVar};
 use nix::fcntl::readlink;
 use nix::sys::stat::stat;
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::{sysconf, SysconfVar};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,8 @@ impl World for Files {
         let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
         let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
         let statistics = std::fs::read(format!("/proc/{task}/stat")).ok()?;
-        let began_ns = parse_start(&statistics)?.saturating_add(1).saturating_mul(1_000_000_000 / self.ticks_per_second);
+        let began_ns =
+            parse_start(&statistics)?.saturating_add(1).saturating_mul(1_000_000_000 / self.ticks_per_second);
         Some(SeenTask { pid, comm: name_of(pid)?, began_ns: began_ns.saturating_sub(asleep_ns()) })
     }
 
@@ -146,7 +147,8 @@ fn parse_start(statistics: &[u8]) -> Option<u64> {
 
 /// How long the machine slept: the monotonic clock stood still meanwhile, the one of starts did not.
 fn asleep_ns() -> u64 {
-    let now = |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
+    let now =
+        |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
     let monotonic_ns = now(ClockId::CLOCK_MONOTONIC);
     // read second, it is the larger one of two that agree: a task is never taken for older than it is
     let boot_ns = now(ClockId::CLOCK_BOOTTIME);

@@ -2,9 +2,11 @@
 """Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by
 `import iolab` alone."""
 
+from .bars import bars
 from .before_after import before_after
 from .change import change
 from .export import export
+from .histogram import Shares, histogram
 from .hockey_stick import hockey_stick
 from .matrix import matrix
 from .model import Chart
@@ -16,10 +18,13 @@ from .series import series
 __all__ = [
     "Chart",
     "Reference",
+    "Shares",
     "Tail",
+    "bars",
     "before_after",
     "change",
     "export",
+    "histogram",
     "hockey_stick",
     "matrix",
     "over_load",

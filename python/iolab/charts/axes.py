@@ -109,9 +109,11 @@ class ValueAxis:
             tickCount=ticks, labelExpr=NUMBER
         )
 
-    def encode_y(self, height: int, field: str = "y") -> alt.Y:
-        """The altair channel for a vertical axis."""
+    def encode_y(self, height: int, field: str = "y", *, is_right: bool = False) -> alt.Y:
+        """The altair channel for a vertical axis; a second one is at the right, without a grid."""
         scale, axis = self._options(max(3, height // 32))
+        if is_right:
+            axis = alt.Axis(**{**axis.to_dict(validate=False), "orient": "right", "grid": False})
         return alt.Y(f"{field}:Q", title=_lines(self.title, height), scale=scale, axis=axis)
 
     def encode_x(self, width: int, field: str = "x") -> alt.X:

@@ -16,6 +16,7 @@ from ..metrics import find
 from ..results.evidence.marks import seconds_of
 from ..results.evidence.model import Histogram, Run, Series
 from ..results.gates.stall import stalls
+from .bars import bars
 from .before_after import before_after
 from .change import change
 from .distributions import distributions
@@ -84,6 +85,18 @@ class ChartBook:
         """Before, after and change as a coloured table."""
         return before_after(self._compare(metric or self._results.default_metric(), projection))
 
+    def bars(
+        self, operation: str | None = None, *, lines: str | None = None, **projection: object
+    ) -> Chart:
+        """IOPS as bars with the mean latency on a second axis, a bar per variant, or per level of
+        the factor `lines`."""
+        name = self._operation(operation)
+        return bars(
+            self._compare(f"{name}.iops", projection),
+            self._compare(f"{name}.lat.mean", projection),
+            lines,
+        )
+
     def matrix(self, operation: str | None = None, **projection: object) -> Chart:
         """Throughput @ latency in each cell."""
         name = self._operation(operation)
@@ -119,8 +132,11 @@ class ChartBook:
         )
 
     def percentiles(self, operation: str | None = None, **projection: object) -> list[Chart]:
-        """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no
-        bins (json+)."""
+        """Latency histograms and percentiles per cell, counts of all repetitions added.
+
+        Without counts (fio's json+ has them) there is a histogram alone, made of fio's percentiles;
+        the list is empty where there are fewer than four of them.
+        """
         name = self._operation(operation)
         return list(distributions(self._results, name, self._compare(f"{name}.iops", projection)))
 
@@ -173,6 +189,8 @@ class ChartBook:
             if f"{operation}.bw" in have:
                 yield self.matrix(operation)
             if f"{operation}.iops" in have:
+                with contextlib.suppress(UsageError):  # not measured over the same factors
+                    yield self.bars(operation, lines=lines)
                 yield from self.percentiles(operation)
 
     def _operation(self, asked: str | None) -> str:

@@ -42,9 +42,11 @@ def pixel(value: float | Literal["width", "height"]) -> alt.PositionValueDef:
     return alt.PositionValueDef(value=value)
 
 
-def stack(layers: Sequence[Layer], width: int, height: int) -> alt.LayerSpec:
+def stack(
+    layers: Sequence[Layer | alt.LayerSpec], width: int, height: int, **more: Any
+) -> alt.LayerSpec:
     """Layers on top of each other, back to front."""
-    return alt.LayerSpec(layer=list(layers), width=width, height=height)
+    return alt.LayerSpec(layer=list(layers), width=width, height=height, **more)
 
 
 def inline(*rows: dict[str, Any]) -> alt.InlineData:

@@ -46,8 +46,7 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     y = value_axis(
         metric.title, metric.unit, _values(comparison.cells), shown=words.shown_unit(comparison)
     )
-    factor = _told_apart(comparison, lines)
-    places, columns = _by_variant(comparison) if factor is None else _by_level(comparison, factor)
+    places, groups, columns = line_places(comparison, lines)
     division = panels(list(dict.fromkeys(place.panel for place in places)), columns=columns)
     drawn_lines: list[Drawn] = []
     for place in places:
@@ -57,11 +56,6 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
             if (cell := comparison.cell(place.table, row, place.col, place.variant)) is not None
         ]
         drawn_lines += _line(comparison, cells, x, y, place)
-    groups = (
-        list(comparison.variants)
-        if factor is None
-        else list(dict.fromkeys(place.group for place in places))
-    )
     title = words.capital(comparison.title) + (
         f", over {', '.join(comparison.rows)}" if comparison.rows else ""
     )
@@ -87,7 +81,7 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
 
 
 @dataclass(frozen=True)
-class _Place:
+class LinePlace:
     """One line: where its cells are, its panel, and the name of its colour."""
 
     table: Key
@@ -102,7 +96,22 @@ class _Place:
         return self.variant if self.group == self.variant else f"{self.variant}, {self.group}"
 
 
-def _told_apart(comparison: Comparison, asked: str | None) -> str | None:
+def line_places(
+    comparison: Comparison, lines: str | None
+) -> tuple[list[LinePlace], list[str], int | None]:
+    """The lines of a chart, the names of their colours in order, and the panels side by side.
+
+    `lines` as in `over_load`.
+    """
+    factor = _line_factor(comparison, lines)
+    if factor is None:
+        places, columns = _by_variant(comparison)
+        return places, list(comparison.variants), columns
+    places, columns = _by_level(comparison, factor)
+    return places, list(dict.fromkeys(place.group for place in places)), columns
+
+
+def _line_factor(comparison: Comparison, asked: str | None) -> str | None:
     """The factor with a line for each level; None: the variants are."""
     splitting = (*comparison.cols, *comparison.tables)
     if asked is None:
@@ -123,21 +132,21 @@ def _told_apart(comparison: Comparison, asked: str | None) -> str | None:
     return asked
 
 
-def _by_variant(comparison: Comparison) -> tuple[list[_Place], int | None]:
+def _by_variant(comparison: Comparison) -> tuple[list[LinePlace], int | None]:
     labels, columns = words.panel_labels(comparison)
     return [
-        _Place(*at, variant, panel, variant)
+        LinePlace(*at, variant, panel, variant)
         for at, panel in labels.items()
         for variant in comparison.variants
     ], columns
 
 
-def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | None]:
+def _by_level(comparison: Comparison, factor: str) -> tuple[list[LinePlace], int | None]:
     """Variants side by side, other factors below each other."""
     names = (*comparison.tables, *comparison.cols)
     where = names.index(factor)
     rest = (*names[:where], *names[where + 1 :])
-    places_of_level: dict[str, list[_Place]] = {}
+    places_of_level: dict[str, list[LinePlace]] = {}
     for table in comparison.table_levels or ((),):
         for col in comparison.col_levels or ((),):
             key = (*table, *col)
@@ -150,7 +159,7 @@ def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | 
                         if part
                     )
                     places_of_level.setdefault(other, []).append(
-                        _Place(table, col, variant, panel, named_text([factor], (key[where],)))
+                        LinePlace(table, col, variant, panel, named_text([factor], (key[where],)))
                     )
     places = [
         place
@@ -172,7 +181,7 @@ def _values(cells: Iterable[Cell]) -> Iterable[float | None]:
 
 
 def _line(
-    comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, line: _Place
+    comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, line: LinePlace
 ) -> Iterable[Drawn]:
     common: Drawn = {"group": line.group, "panel": line.panel}
     spots = []

@@ -35,18 +35,35 @@ class Panels:
         """Whether headings are drawn at all."""
         return self.labels not in ((), ("",))
 
-    def draw(self, layers: Sequence[Layer], *, own_axes: bool = False) -> Drawing:
-        """The layers over the data set `rows`, in panels with the same scales; `own_axes` repeats
-        axes in every panel."""
+    def draw(
+        self,
+        layers: Sequence[Layer | alt.LayerSpec],
+        *,
+        own_axes: bool = False,
+        has_two_scales: bool = False,
+    ) -> Drawing:
+        """The layers over the data set `rows`, in panels with the same scales.
+
+        Args:
+            own_axes: repeat axes in every panel.
+            has_two_scales: each layer has a vertical scale of its own, with an axis.
+        """
+        apart: dict[str, Any] = (
+            {"resolve": alt.Resolve(scale=alt.ScaleResolveMap(y="independent"))}
+            if has_two_scales
+            else {}
+        )
         source = alt.NamedData(name=ROWS)
         if not self.divided:
             return alt.TopLevelLayerSpec(
-                data=source, layer=list(layers), width=self.width, height=self.height
+                data=source, layer=list(layers), width=self.width, height=self.height, **apart
             )
         more: dict[str, Any] = {}
         # Without axes of their own the last panels of an unfilled row hang above an axis that isn't
         # theirs.
-        if own_axes or len(self.labels) % self.columns:
+        if has_two_scales:  # an axis of a scale within a panel can't be outside it
+            more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent", y="independent"))
+        elif own_axes or len(self.labels) % self.columns:
             more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
         lines = (
             f"length(datum.label) > {self.width / 6.8:.0f} ? split(datum.label, ', ') : datum.label"
@@ -60,7 +77,7 @@ class Panels:
         )
         return alt.TopLevelFacetSpec(
             data=source,
-            spec=stack(layers, self.width, self.height),
+            spec=stack(layers, self.width, self.height, **apart),
             facet=heading,
             columns=self.columns,
             spacing=18,

@@ -121,6 +121,8 @@ def _config(
             "faint": {"color": faint, "stroke": faint, "fill": faint},
             "cell": {"stroke": background, "strokeWidth": 1},
             "hollow": {"color": background},
+            "marker": {"color": text, "stroke": background, "opacity": 1},
+            "reach": {"color": text},
             "gap": {"color": faint, "stroke": faint, "opacity": 0.55, "strokeWidth": 0.8},
             "stall": {"color": palette[1], "fill": palette[1], "opacity": 0.18},
         },

@@ -215,6 +215,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "start a machine with four slow disks",
             "sudo iolab rig up openzfs --name lab --disks 4 --disk-iops 170",
         ),
+        (
+            "start two clients in the private network of a server",
+            "iolab rig up openzfs --name client --count 2 --network lab --disks 0",
+        ),
     ),
     "rig list": (("list the machines", "iolab rig list"),),
     "rig ssh": (("run a command in a machine", "iolab rig ssh lab -- zpool status"),),

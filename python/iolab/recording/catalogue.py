@@ -9,7 +9,7 @@ twice, and nothing is called missing that was deleted in order.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
 from ..files import RefusedFileError, open_for_reading
-from .base.checked_files import Part, known_damage
+from .base.checked_files import Part, damages_found, known_damage
 from .base.layout import (
     FACTS,
     KINDS,
     LOSSES,
     MAPS,
     SEGMENTS,
+    FileStatus,
     Kind,
     hot_file,
     hot_numbers,
     sealed_file,
-    sealed_numbers,
+    sealed_statuses,
     telling,
 )
 from .base.lock import LOCK, Told, changed
@@ -62,12 +63,13 @@ after the last event it is the time of a copy."""
 @dataclass
 class FileCache:
     """Files of a recording as earlier catalogues read them. hot: with the size that they had then.
-    sealed: by kind and number."""
+    sealed: by kind and number. latest: the catalogue that was read last, with what it depends on."""
 
     hot: dict[Path, tuple[int, HotRead]] = field(default_factory=dict)
     sealed: dict[Kind, dict[int, SealedFile]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
+    latest: tuple[tuple[Any, ...], Catalogue] | None = None
 
 
 LostFile = tuple[int, Path, str, Mapping[str, Any]]
@@ -82,7 +84,9 @@ class Catalogue:
         path: the recording. facts: of `recording.json`. lock: what the lock says. lock_changed_ns:
         when an older iolab changed its lock last, None for any other. ledgers: files of lines by
         name. sealed: sealed files by kind, ascending, without those that retention deleted. maps:
-        numbers of default maps by name. hot: hot files by kind and number.
+        files of default maps by name and number, with their status where it was read. hot: hot
+        files by kind and number. answers: what was computed from this catalogue, for others to
+        keep: a change of the recording makes another catalogue.
     """
 
     path: Path
@@ -91,12 +95,14 @@ class Catalogue:
     lock_changed_ns: int | None
     ledgers: Ledgers
     sealed: Mapping[Kind, Sequence[SealedFile]]
-    maps: Mapping[str, frozenset[int]]
+    maps: Mapping[str, Mapping[int, FileStatus]]
     hot: Mapping[Kind, Mapping[int, HotRead]]
+    answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def read(cls, path: Path, cache: FileCache | None = None) -> Catalogue:
         """Read the catalogue of a recording. `cache`: files that were read before; it is updated.
+        The catalogue is the same object as long as the recording is whole and does not change.
 
         ResultsError where there is no recording, or its metadata can't be read.
         """
@@ -122,24 +128,51 @@ class Catalogue:
         current = {hot_file(path, number, kind) for kind in KINDS for number in hot[kind]}
         for file in [file for file in cache.hot if file not in current]:
             del cache.hot[file]
-        numbers = {
-            kind: [
-                number for number in sealed_numbers(path / kind) if number > facts.dropped_through
-            ]
-            for kind in KINDS
-        }
-        maps = {name: frozenset(sealed_numbers(path / MAPS / name)) for name in MAP_NAMES}
+        vanished = False
+        statuses: dict[str, dict[int, FileStatus]] = {}
+        for name in (*KINDS, *MAP_NAMES):
+            after = facts.dropped_through if name in KINDS else 0
+            folder = path / (name if name in KINDS else f"{MAPS}/{name}")
+            statuses[name], missed = sealed_statuses(folder, after)
+            vanished |= missed and name in KINDS
         ledgers = read_ledgers(path)
+        state = (
+            *(facts, lock, changed_ns, ledgers, damages_found()),
+            {kind: {number: id(read) for number, read in hot[kind].items()} for kind in KINDS},
+            statuses,
+        )
+        latest = cache.latest
+        if latest is not None and latest[0] == state and latest[1]._is_settled:
+            return latest[1], False
         sealed = {
             kind: list(
                 sealed_files(
-                    path, kind, numbers[kind], ledgers[SEGMENTS].content.lines, cache.sealed[kind]
+                    path, kind, statuses[kind], ledgers[SEGMENTS].content.lines, cache.sealed[kind]
                 )
             )
             for kind in KINDS
         }
+        maps = {name: statuses[name] for name in MAP_NAMES}
         catalogue = cls(path, facts, lock, changed_ns, ledgers, sealed, maps, hot)
-        return catalogue, any(len(sealed[kind]) < len(numbers[kind]) for kind in KINDS)
+        cache.latest = None if vanished else (state, catalogue)
+        return catalogue, vanished
+
+    @cached_property
+    def _is_settled(self) -> bool:
+        """Whether nothing is damaged or missing: else other files and processes decide as well what
+        is lost."""
+        return not (
+            self._absent()
+            or any(ledger.refusal for ledger in self.ledgers.values())
+            or any(
+                read.dropped or read.damaged for kind in KINDS for read in self.hot[kind].values()
+            )
+            or not self._is_list_whole
+            or any(self.lost_segments(kind) for kind in KINDS)
+            or self._lost_maps
+            or self.damaged_maps()
+            or self.damaged_lists()
+        )
 
     @property
     def segments(self) -> Numbered:
@@ -308,7 +341,9 @@ class Catalogue:
                 and last_ns > until
             ):
                 parts = maps_of_line(self.path, line, number)
-                found += [(number, path, words, line) for path, words in _wrong_sizes(parts)]
+                found += [
+                    (number, path, words, line) for path, words in self._wrong_sizes(parts, number)
+                ]
         if not self._is_list_whole:
             found += [
                 (number, path, "no line lists it", facts)
@@ -323,10 +358,14 @@ class Catalogue:
     def damaged_maps(self) -> list[tuple[Path, str]]:
         """Default maps that are damaged or missing, with what is wrong. Where the events of such a
         segment exist, these are read instead."""
+        return self._damaged_maps
+
+    @cached_property
+    def _damaged_maps(self) -> list[tuple[Path, str]]:
         found = [
             (file.number, path, words)
             for file in self.sealed["events"]
-            for path, words in _wrong_sizes(file.maps)
+            for path, words in self._wrong_sizes(file.maps, file.number)
         ]
         if found:
             # retention may have deleted them since
@@ -391,6 +430,10 @@ class Catalogue:
 
     def damaged_lists(self) -> list[Damage]:
         """What is wrong with `recording.json`, the lock, and the files of lines."""
+        return self._damaged_lists
+
+    @cached_property
+    def _damaged_lists(self) -> list[Damage]:
         numbers = {kind: [file.number for file in self.sealed[kind]] for kind in KINDS}
         return list(
             damaged_lists(
@@ -444,6 +487,20 @@ class Catalogue:
                 found.append({**damage(kind, first, until, None, words), "notes": 1})
         return found
 
+    def _wrong_sizes(self, parts: Sequence[Part], number: int) -> Iterator[tuple[Path, str]]:
+        """Default maps of a segment that are missing, of another size than was written, or known to
+        be damaged."""
+        for part in parts:
+            status = self.maps[part.path.parent.name].get(number)
+            if status is None:
+                yield part.path, "it is missing"
+                continue
+            words = known_damage(part.path)
+            if not words and part.bytes != status[1]:
+                words = f"it has {status[1]} bytes, {part.bytes} were written"
+            if words:
+                yield part.path, words
+
     def span(self) -> tuple[int, int] | None:
         """(first, last) time of an event in ns; of a sample where there are no events; None where
         there is neither."""
@@ -457,21 +514,6 @@ class Catalogue:
             if ends:
                 return min(first for first, _ in ends), max(last for _, last in ends)
         return None
-
-
-def _wrong_sizes(parts: Sequence[Part]) -> Iterator[tuple[Path, str]]:
-    """Files that are missing, of another size than was written, or known to be damaged."""
-    for part in parts:
-        try:
-            status = part.path.stat()
-        except FileNotFoundError:
-            yield part.path, "it is missing"
-            continue
-        words = known_damage(part.path, status)
-        if not words and part.bytes != status.st_size:
-            words = f"it has {status.st_size} bytes, {part.bytes} were written"
-        if words:
-            yield part.path, words
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:

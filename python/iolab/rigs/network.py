@@ -29,6 +29,8 @@ MOST_MACHINES = 16
 _PREFIX = "192.168.77."
 _STATE = "network.json"
 _START_SECONDS = 20.0
+_SET_UP_SECONDS = 600.0
+"""For the commands in a machine; an emulated one on a busy host takes minutes."""
 _MOST_PATH = 107
 """Bytes of a path of a unix socket, see unix(7)."""
 _QUEUE_PACKETS = 10_000
@@ -43,7 +45,7 @@ _UNIT = "\n".join(
         "[Service]",
         "Type=oneshot",
         "RemainAfterExit=yes",
-        "TimeoutStartSec=60",
+        "TimeoutStartSec=300",
         "ExecStart=/usr/local/sbin/rig-private-network",
         "[Install]",
         "WantedBy=multi-user.target",
@@ -190,7 +192,7 @@ def write_names(host: Host, state: RigState, members: Sequence[RigState]) -> Non
 
 
 def _run(host: Host, state: RigState, words: Sequence[str]) -> None:
-    done = host.run(["sh", "-c", words[0], "sh", *words[1:]], timeout=120)
+    done = host.run(["sh", "-c", words[0], "sh", *words[1:]], timeout=_SET_UP_SECONDS)
     if done.exit_code:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.exit_code}"]
         raise RunError(

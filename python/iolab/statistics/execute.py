@@ -52,10 +52,10 @@ def read(chosen: Plan) -> Sums:
             grid = LogLinear(BITS)
             if question.y == "offset" or question.buckets is not None:
                 bounds = {tier.name: reading.bounds() for tier, reading in readings}
-                fitted = fit(frame, [each for parts in bounds.values() for each in parts])
+                fitted = fit(frame, [part for parts in bounds.values() for part in parts])
                 if fitted is None:
                     widths = {
-                        name: max((each.width for each in parts), default=1)
+                        name: max((part.width for part in parts), default=1)
                         for name, parts in bounds.items()
                     }
                     raise TooCoarseError(max(widths, key=widths.__getitem__))

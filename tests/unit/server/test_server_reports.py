@@ -107,6 +107,9 @@ def test_a_run_leads_to_its_report_and_back(
     told = [(mark["facts"].get("report"), mark["facts"].get("run")) for mark in marks]
     assert told == [*(("results", each) for each in ids), (None, None)]
     assert marks[0]["facts"]["variant"] == "v"
+    verdicts = {run.id: run.verdict.level.value for run in Results(study[0]).runs}
+    assert [mark["facts"].get("verdict") for mark in marks] == [*map(verdicts.get, ids), None]
+    assert [mark["facts"].get("repetition") for mark in marks] == [1, 2, 1, 2, None]
     answer = client.get("/report/results")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert page_data(answer.text, "iolab-report")["runs"]["ids"] == ids

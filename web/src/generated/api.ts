@@ -59,7 +59,7 @@ export interface AlertPreview {
 	interval_ns: number;
 	unit: string;
 	values: (number | null)[];
-	raised: [number, number][];
+	raised: RaisedSpan[];
 	sentence: string;
 }
 
@@ -815,6 +815,12 @@ export interface Problem {
 	schema: 1;
 	error: string;
 	hint: string;
+}
+
+/** A span in which an alert was raised, ns on the recording's clock. */
+export interface RaisedSpan {
+	from_ns: number;
+	until_ns: number;
 }
 
 /**

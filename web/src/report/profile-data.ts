@@ -56,6 +56,88 @@ export function treeOf(parts: ProfileParts, widths: readonly number[]): Branch {
 	return root;
 }
 
+/** Which functions a flame graph shows. */
+export type View = "all" | "kernel" | "user";
+
+/**
+ * A cell with functions of one kind alone, below their processes. Parts of the other kind are left out: what they called moves up to
+ * the nearest part that remains, and parts of the same name there become one. Shares stay those of all busy samples.
+ */
+export function viewOf(cell: ProfileCell, view: View): ProfileCell {
+	if (view === "all") return cell;
+	const { parts } = cell;
+	const wanted = view === "kernel" ? 1 : 0;
+	const kept: ProfileParts = { names: parts.names, name: [], parent: [], kernel: [] };
+	const places: number[] = [];
+	const byName = new Map<string, number>();
+	const isKept: boolean[] = [];
+	// parents come before their children
+	parts.name.forEach((name, part) => {
+		const above = parts.parent[part] ?? -1;
+		const parent = above < 0 ? -1 : (places[above] ?? -1);
+		isKept.push(above < 0 || parts.kernel[part] === wanted);
+		if (!isKept[part]) {
+			places.push(parent);
+			return;
+		}
+		const key = `${parent} ${name}`;
+		const place = byName.get(key) ?? kept.name.length;
+		if (place === kept.name.length) {
+			byName.set(key, place);
+			kept.name.push(name);
+			kept.parent.push(parent);
+			kept.kernel.push(parts.kernel[part] ?? 0);
+		}
+		places.push(place);
+	});
+	const summed = (values: readonly number[]) => {
+		const sums = kept.name.map(() => 0);
+		places.forEach((place, part) => {
+			if (isKept[part]) sums[place] = (sums[place] ?? 0) + (values[part] ?? 0);
+		});
+		return sums;
+	};
+	const profiles = cell.profiles.map((profile) => ({
+		...profile,
+		samples: summed(profile.samples),
+		shares: summed(profile.shares),
+	}));
+	const changes = cell.changes.map((change) => ({
+		...change,
+		changes: summed(change.changes),
+		functions: change.functions.filter((line) => line.kernel === (view === "kernel")),
+	}));
+	return { title: cell.title, parts: kept, profiles, changes };
+}
+
+/** The share of a function in each profile of a cell, by the places of its profiles. */
+export interface FrameRow {
+	place: number;
+	title: string;
+	shares: (readonly [variant: string, share: number])[];
+}
+
+/** A function (or process) in all cells, wherever it was called from; each stack counts once. */
+export function frameInCells(all: Profiles, cell: ProfileCell, part: number): FrameRow[] {
+	const name = cell.parts.names[cell.parts.name[part] ?? -1];
+	const isProcess = (cell.parts.parent[part] ?? -1) < 0;
+	return all.cells.map(({ title, parts, profiles }, place) => {
+		const number = parts.names.indexOf(name ?? "");
+		const same = new Set(
+			parts.name.flatMap((other, at) =>
+				other === number && parts.kernel[at] === cell.parts.kernel[part] && (parts.parent[at] ?? -1) < 0 === isProcess
+					? [at]
+					: [],
+			),
+		);
+		return {
+			place,
+			title,
+			shares: profiles.map((profile) => [profile.variant, shareWithin(parts, same, profile.shares)] as const),
+		};
+	});
+}
+
 /** Widths of the difference of two profiles: the mean of both shares, so that removed parts have a width as well. */
 export function meanShares(cell: ProfileCell, change: ProfileChange): number[] {
 	const [before, after] = [cell.profiles[change.before], cell.profiles[change.after]];

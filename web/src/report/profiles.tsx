@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ProfileCell, ProfileChange, ProfileInfo, Profiles } from "../generated/report";
 import { visible } from "../lib/names";
 import { Flame, type Look } from "./flame";
 import { CellChoice, Unpacked } from "./lazy-section";
 import {
+	frameInCells,
 	loadProfiles,
 	matching,
 	meanShares,
@@ -17,6 +18,8 @@ import {
 	STEPS,
 	shareWithin,
 	stepOf,
+	type View,
+	viewOf,
 } from "./profile-data";
 
 /** Flame graphs of the profiles: a cell at a time, its variants on one scale of width, and what differs between them. */
@@ -34,7 +37,9 @@ function Chosen({ all }: { all: Profiles }) {
 	const place = profilePlace.value;
 	const [look, setLook] = useState<Look>("flame");
 	const [words, setWords] = useState("");
-	const cell = all.cells[place];
+	const [view, setView] = useState<View>("all");
+	const whole = all.cells[place];
+	const cell = useMemo(() => whole && viewOf(whole, view), [whole, view]);
 	return (
 		<>
 			<p class="quiet">{all.method.join(" ")}</p>
@@ -62,6 +67,14 @@ function Chosen({ all }: { all: Profiles }) {
 							</select>
 						</label>
 						<label>
+							functions{" "}
+							<select id="profile-view" value={view} onChange={(event) => setView(event.currentTarget.value as View)}>
+								<option value="all">all</option>
+								<option value="kernel">of the kernel</option>
+								<option value="user">of user programs</option>
+							</select>
+						</label>
+						<label>
 							find{" "}
 							<input
 								id="profile-find"
@@ -72,14 +85,14 @@ function Chosen({ all }: { all: Profiles }) {
 							/>
 						</label>
 					</div>
-					<CellGraphs key={place} cell={cell} look={look} words={words} />
+					<CellGraphs key={`${place} ${view}`} all={all} cell={cell} look={look} words={words} />
 				</>
 			)}
 		</>
 	);
 }
 
-function CellGraphs({ cell, look, words }: { cell: ProfileCell; look: Look; words: string }) {
+function CellGraphs({ all, cell, look, words }: { all: Profiles; cell: ProfileCell; look: Look; words: string }) {
 	const [zoom, setZoom] = useState(-1);
 	const home = useRef<HTMLDivElement>(null);
 	const before = useRef(zoom);
@@ -109,6 +122,7 @@ function CellGraphs({ cell, look, words }: { cell: ProfileCell; look: Look; word
 					</>
 				)}
 			</p>
+			{zoom >= 0 && <FrameTable all={all} cell={cell} part={zoom} />}
 			<ul class="legend" aria-label="Colours of profiles">
 				<Swatch kind="process">process</Swatch>
 				<Swatch kind="user">user program</Swatch>
@@ -202,6 +216,53 @@ function Difference({ change, ...shown }: Shown & { change: ProfileChange }) {
 			/>
 			{change.functions.length > 0 && <Functions change={change} before={before} after={after} />}
 		</figure>
+	);
+}
+
+/** The share of one function in each profile of all cells. A cell's name leads to its graphs. */
+function FrameTable({ all, cell, part }: { all: Profiles; cell: ProfileCell; part: number }) {
+	const rows = useMemo(() => frameInCells(all, cell, part), [all, cell, part]);
+	const variants = [...new Set(rows.flatMap(({ shares }) => shares.map(([variant]) => variant)))];
+	return (
+		<div class="table">
+			<table class="functions" id="profile-frame">
+				<caption>
+					{nameOf(cell.parts, part)}
+					{who(cell, part)} in all cells: share of the busy samples, wherever it was called from
+				</caption>
+				<thead>
+					<tr>
+						<th scope="col">cell</th>
+						{variants.map((variant) => (
+							<th scope="col" key={variant}>
+								{variant}
+							</th>
+						))}
+					</tr>
+				</thead>
+				<tbody>
+					{rows.map(({ place, title, shares }) => (
+						<tr key={title}>
+							<th scope="row">
+								<button
+									type="button"
+									class="small"
+									onClick={() => {
+										profilePlace.value = place;
+									}}
+								>
+									{title || "the only cell"}
+								</button>
+							</th>
+							{variants.map((variant) => {
+								const listed = shares.filter(([name]) => name === variant).map(([, share]) => percent(share));
+								return <td key={variant}>{listed.join(", ") || "—"}</td>;
+							})}
+						</tr>
+					))}
+				</tbody>
+			</table>
+		</div>
 	);
 }
 

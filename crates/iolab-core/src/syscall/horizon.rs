@@ -94,15 +94,9 @@ fn busy(records: &[Timed]) -> Vec<(u64, u64)> {
                 }
                 under_way.insert(timed.task, timed.time_ns);
             }
-            Record::Exit { call, .. } if call.opens() => {
-                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
-                    close(from_ns, timed.time_ns);
-                }
-            }
-            Record::End => {
-                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
-                    close(from_ns, timed.time_ns);
-                }
+            Record::Exit { call, .. } if !call.opens() => {}
+            Record::Exit { .. } | Record::End if under_way.remove(&timed.task).is_some() && under_way.is_empty() => {
+                close(from_ns, timed.time_ns);
             }
             Record::Lost if !under_way.is_empty() => {
                 under_way.clear();
@@ -115,4 +109,47 @@ fn busy(records: &[Timed]) -> Vec<(u64, u64)> {
         close(from_ns, u64::MAX - SKEW_NS);
     }
     busy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::call::Call;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn opens(spans: &[(u64, u64)]) -> Vec<Timed> {
+        let call = Call::Openat;
+        let mut records: Vec<Timed> = Vec::new();
+        for (task, &(from, until)) in spans.iter().enumerate() {
+            let timed = |time: u64, record| Timed { time_ns: time * MS, task: task as u32, record };
+            records.push(timed(from, Record::Enter { call, args: [0; 4] }));
+            records.push(timed(until, Record::Exit { call, returned: 3 }));
+        }
+        records.sort_by_key(|timed| timed.time_ns);
+        records
+    }
+
+    fn chosen(quiet: &[(u64, u64)], spans: &[(u64, u64)], until: u64, is_full: bool) -> Option<u64> {
+        let mut horizon = Horizon::default();
+        quiet.iter().for_each(|&(from, until)| horizon.quiet(from * MS, until * MS));
+        horizon.choose(&opens(spans), until * MS, is_full).map(|time_ns| time_ns.div_ceil(MS))
+    }
+
+    #[test]
+    fn a_round_ends_where_the_queue_was_empty_and_no_open_under_way() {
+        let quiet = [(10, 10), (20, 20), (30, 30)];
+        assert_eq!(chosen(&quiet, &[(11, 12), (21, 22)], 35, false), Some(30));
+        assert_eq!(chosen(&quiet, &[(11, 12), (29, 31)], 35, false), Some(20));
+        assert_eq!(chosen(&quiet, &[(11, 12), (29, 31), (19, 21)], 35, false), None, "it waits");
+        assert_eq!(chosen(&quiet, &[(11, 12), (29, 31), (19, 21)], 35, true), Some(30), "not when there is no room");
+        assert_eq!(chosen(&quiet, &[(11, 12), (29, 400), (19, 350)], 900, false), Some(30), "nor for long");
+        assert_eq!(chosen(&[(10, 50)], &[(11, 12), (38, 60)], 45, false), Some(38), "until the open began");
+        assert_eq!(chosen(&quiet, &[(11, 12)], 15, false), None, "notices after the last record may be of later opens");
+    }
+
+    #[test]
+    fn without_notices_nothing_waits() {
+        assert_eq!(chosen(&[], &[(1, 9)], 5, false), Some(5));
+    }
 }

@@ -135,7 +135,7 @@ impl Namer {
                     window
                 })
                 .collect();
-            let mut candidates: Option<(Rc<[usize]>, Rc<[Opened]>)> = None;
+            let mut candidates: Option<Candidates> = None;
             for (choice, index) in align(&opens.spans, &windows).into_iter().zip(&opens.indices) {
                 match (choice, *index) {
                     (Choice::Certain(notice), Some(index)) => {
@@ -209,6 +209,9 @@ impl Namer {
         opens
     }
 }
+
+/// Notices of a stretch by index, and what they are of.
+type Candidates = (Rc<[usize]>, Rc<[Opened]>);
 
 fn distinct(numbers: &[usize], notices: &[Notice]) -> Rc<[Opened]> {
     let mut opened: Vec<Opened> = Vec::new();

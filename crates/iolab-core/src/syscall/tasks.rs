@@ -141,7 +141,8 @@ impl Tasks {
     fn add(&mut self, task: u32, pid: u32, comm: Comm, table: Rc<RefCell<Table>>, time_ns: u64) {
         // a number in use anew: the end of the one before was not seen
         self.end(task);
-        let fresh = || Process { comm, table: Rc::clone(&table), first_ns: time_ns, began_ns: 0, told: false, threads: 0 };
+        let fresh =
+            || Process { comm, table: Rc::clone(&table), first_ns: time_ns, began_ns: 0, told: false, threads: 0 };
         self.processes.entry(pid).or_insert_with(fresh).threads += 1;
         self.threads.insert(task, Thread { pid, table, pending: None });
     }

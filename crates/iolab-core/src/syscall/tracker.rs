@@ -101,7 +101,8 @@ impl Tracker {
 
     /// Records of some time are missing, and it is not known which of those that wait follow them.
     pub fn damaged(&mut self) {
-        let (first, last) = (self.round.first().map(|timed| timed.time_ns), self.round.last().map(|timed| timed.time_ns));
+        let (first, last) =
+            (self.round.first().map(|timed| timed.time_ns), self.round.last().map(|timed| timed.time_ns));
         for (time_ns, place) in [(first, 0), (last, self.round.len() + 1)] {
             let time_ns = time_ns.unwrap_or(self.done_ns);
             self.round.insert(place, Timed { time_ns, task: 0, record: Record::Lost });
@@ -175,9 +176,7 @@ impl Tracker {
         let tables: Vec<_> =
             makers.iter().filter_map(|&task| tasks.known(task).map(|thread| Rc::clone(&thread.table))).collect();
         namer.align(round, horizon_ns, |task| match tasks.known(task) {
-            Some(thread) => {
-                thread.table.borrow().hidden || tables.iter().any(|table| Rc::ptr_eq(table, &thread.table))
-            }
+            Some(thread) => thread.table.borrow().hidden || tables.iter().any(|table| Rc::ptr_eq(table, &thread.table)),
             // one that was made in this round may share a ring that was made in it
             None => !makers.is_empty(),
         })
@@ -197,16 +196,14 @@ impl Tracker {
             description.standing.set(Standing::Settled);
             let doubt = description.doubt.borrow().clone();
             match settle(doubt.as_deref().unwrap_or(&[]), &seen.opened) {
-                Some(Opened::File(seen)) => {
-                    if description.is_nameless() {
-                        description.identify(self.objects.file(seen));
-                    }
+                Some(Opened::File(seen)) if description.is_nameless() => {
+                    description.identify(self.objects.file(seen));
                 }
                 Some(Opened::Other) => {
                     description.standing.set(Standing::Other);
                     table.borrow_mut().set(number, Entry::Other);
                 }
-                None => {}
+                Some(Opened::File(_)) | None => {}
             }
             description.guess.set(Guess::None);
         }
@@ -359,7 +356,9 @@ impl Tracker {
 
     /// Ask for the file of a description without a name, or without flags.
     fn ask(&mut self, task: u32, number: u32, description: &Rc<Description>, asked: &mut Asked) {
-        let Some(seen) = (if self.ended { None } else { asked.descriptor(&mut self.tasks, task, number) }) else { return };
+        let Some(seen) = (if self.ended { None } else { asked.descriptor(&mut self.tasks, task, number) }) else {
+            return;
+        };
         let Some(thread) = self.tasks.known(task) else { return };
         let table = Rc::clone(&thread.table);
         let owner = self.tasks.owner(task, &table);
@@ -501,7 +500,9 @@ impl Tracker {
                 (opened, doubt)
             }
             // the kernel's own files alone give no notices
-            Some(Naming::Doubt(candidates)) if candidates.is_empty() && asked.world.all_watched() => (Opened::Other, None),
+            Some(Naming::Doubt(candidates)) if candidates.is_empty() && asked.world.all_watched() => {
+                (Opened::Other, None)
+            }
             None if asked.world.all_watched() => (Opened::Other, None),
             Some(Naming::Doubt(candidates)) => (Opened::File(nameless(&candidates)), Some(candidates)),
             None => (Opened::File(nameless(&[])), None),
@@ -510,7 +511,9 @@ impl Tracker {
             self.objects.cut();
         }
         let Some(thread) = self.tasks.known(task) else { return };
-        let Some(description) = thread.table.borrow_mut().open(number, opened, flags, &mut self.objects) else { return };
+        let Some(description) = thread.table.borrow_mut().open(number, opened, flags, &mut self.objects) else {
+            return;
+        };
         if description.is_nameless() || flags.is_none() {
             *description.doubt.borrow_mut() = doubt;
             self.ask(task, number, &description, asked);

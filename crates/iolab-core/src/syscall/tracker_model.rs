@@ -167,7 +167,10 @@ impl Kernel {
         if !explicit && (size > 0 || !append) {
             self.opens[index].position = offset + size;
         }
-        self.truths.insert(time, Truth { file: open.file, name: open.name, offset, size, pid, append: open.flags & flag::APPEND != 0 });
+        self.truths.insert(
+            time,
+            Truth { file: open.file, name: open.name, offset, size, pid, append: open.flags & flag::APPEND != 0 },
+        );
     }
 
     pub fn read_notices(&mut self) {
@@ -176,7 +179,7 @@ impl Kernel {
         self.now += STEP_NS;
         let was_empty = self.unread.is_empty();
         for (task, file, name) in self.unread.drain(..) {
-            let is_lost = self.is_rough && (before_ns / STEP_NS + file as u64) % 11 == 0;
+            let is_lost = self.is_rough && (before_ns / STEP_NS + file as u64).is_multiple_of(11);
             if !is_lost {
                 let window = Window { after_ns: self.read_ns, before_ns, directory: false, optional: false };
                 self.notices.push(Notice { task, window, opened: opened(file, name) });
@@ -198,7 +201,11 @@ impl Kernel {
     /// What a description's file is called now.
     fn current(&self, open: &Open) -> Name {
         let latest = self.names[open.file];
-        if latest.generation == open.name.generation { latest } else { open.name }
+        if latest.generation == open.name.generation {
+            latest
+        } else {
+            open.name
+        }
     }
 
     pub fn step(&mut self, (who, action, first, second): (usize, u8, u8, u16)) {
@@ -285,7 +292,12 @@ impl World for Kernel {
         let open = &self.opens[open];
         // the kernel keeps whether exec closes it with the number alone
         let flags = (open.flags & !flag::CLOSE_ON_EXEC) | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
-        Some(SeenDescriptor { opened: opened(open.file, self.current(open)), flags, position: open.position, alone: false })
+        Some(SeenDescriptor {
+            opened: opened(open.file, self.current(open)),
+            flags,
+            position: open.position,
+            alone: false,
+        })
     }
 
     fn task(&mut self, task: u32) -> Option<SeenTask> {

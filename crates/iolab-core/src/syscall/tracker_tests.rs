@@ -326,7 +326,8 @@ fn what_cannot_be_named_is_told_and_counted() {
 fn what_was_open_at_the_start_is_taken_over() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     kernel.records.clear();
-    let descriptor = |file, alone| SeenDescriptor { opened: opened(file, Name::default()), flags: 2, position: 50, alone };
+    let descriptor =
+        |file, alone| SeenDescriptor { opened: opened(file, Name::default()), flags: 2, position: 50, alone };
     let process = SeenProcess {
         pid: 100,
         comm: name("old"),
@@ -383,6 +384,8 @@ impl World for Shown {
         false
     }
 }
+
+type FileAndOffset = (Option<String>, Option<u64>);
 
 /// Time, task, call, arguments, what it returned.
 type Made = (u64, u32, Call, [u64; 4], i64);
@@ -487,4 +490,115 @@ fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for
     assert_eq!(told, []);
     let told = told_round(&mut tracker, &mut shown, &[write(40, 7), write(50, 7)]);
     assert_eq!(told, [(Some("/a".into()), None), (Some("/a".into()), None)]);
+}
+
+/// A thread that /proc shows as something else than at the record, because the records were read earlier.
+fn shown_later(calls: &[Made], later: &[Made]) -> (Vec<FileAndOffset>, Counts) {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.insert(7, 7);
+    shown.descriptors.insert((7, 3), "/later");
+    shown.now_ns = 50_000;
+    let mut told = Vec::new();
+    for (made, until_ns) in [(calls, 1_000), (later, 100_000)] {
+        for &(time_ns, task, call, args, returned) in made {
+            tracker.record(Timed { time_ns, task, record: Record::Enter { call, args } });
+            tracker.record(Timed { time_ns: time_ns + 1, task, record: Record::Exit { call, returned } });
+        }
+        tracker.round(until_ns, &mut shown, &mut |io| {
+            told.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
+        });
+    }
+    (told, tracker.take_counts())
+}
+
+#[test]
+fn an_answer_of_proc_counts_only_where_the_descriptor_was_the_same_until_then() {
+    let (told, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[]);
+    assert_eq!((told, counts), (vec![(Some("/later".into()), Some(0))], Counts::default()));
+    // closed and opened again after the records that were read, before /proc was read
+    let close = (20_000, 7, Call::Close, [3, 0, 0, 0], 0);
+    let (told, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[close, open(30_000, 7, 3)]);
+    assert_eq!(told, [(None, Some(0))]);
+    assert_eq!(counts.unknown_names, [0, 1, 0, 0]);
+    // after the answer it may be closed
+    let (told, _) = shown_later(&[open(10, 7, 3), write(20, 7)], &[(80_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
+    assert_eq!(told, [(Some("/later".into()), Some(0))]);
+}
+
+#[test]
+fn a_descriptor_that_was_never_opened_in_view_and_changed_is_counted_and_not_told() {
+    let (told, counts) = shown_later(&[write(20, 7)], &[]);
+    assert_eq!((told, counts.unsure), (vec![(Some("/later".into()), None)], 0));
+    let (told, counts) = shown_later(&[write(20, 7)], &[(20_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
+    assert_eq!((told, counts.unsure), (vec![], 1));
+}
+
+#[test]
+fn a_descriptor_that_another_thread_replaces_during_a_call_has_no_name() {
+    let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
+    shown.tasks.extend([(7, 7), (8, 7)]);
+    shown.descriptors.insert((7, 3), "/a");
+    assert_eq!(told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(30, 7), write(40, 8)]).len(), 2);
+    for (time_ns, task, record) in [
+        (100_000, 7, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] }),
+        (100_010, 8, Record::Enter { call: Call::Close, args: [3, 0, 0, 0] }),
+        (100_020, 8, Record::Enter { call: Call::Openat, args: [2, 0, 0, 0] }),
+        (100_030, 8, Record::Exit { call: Call::Openat, returned: 3 }),
+        (100_040, 7, Record::Exit { call: Call::Write, returned: 10 }),
+    ] {
+        tracker.record(Timed { time_ns, task, record });
+    }
+    tracker.take_counts();
+    assert_eq!(told_round(&mut tracker, &mut shown, &[write(100_050, 8)])[0], (None, None));
+    assert_eq!(tracker.take_counts().unknown_names, [0, 0, 1, 0]);
+}
+
+#[test]
+fn a_task_that_began_after_a_record_is_another_one() {
+    struct Young(Shown);
+    impl World for Young {
+        fn descriptor(&mut self, task: u32, number: u32) -> Option<SeenDescriptor> {
+            self.0.descriptor(task, number)
+        }
+        fn task(&mut self, task: u32) -> Option<SeenTask> {
+            self.0.task(task).map(|seen| SeenTask { began_ns: 1_000, ..seen })
+        }
+        fn now_ns(&self) -> u64 {
+            self.0.now_ns()
+        }
+        fn all_watched(&self) -> bool {
+            false
+        }
+    }
+    let (mut tracker, mut young) = (Tracker::default(), Young(Shown::default()));
+    young.0.tasks.insert(7, 7);
+    young.0.descriptors.insert((7, 3), "/of-the-later-one");
+    let mut told = Vec::new();
+    for (time_ns, until_ns) in [(500, 900), (2_000, 60_000)] {
+        for (time_ns, record) in [
+            (time_ns, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] }),
+            (time_ns + 1, Record::Exit { call: Call::Write, returned: 10 }),
+        ] {
+            tracker.record(Timed { time_ns, task: 7, record });
+        }
+        tracker.round(until_ns, &mut young, &mut |io| told.push(io.time_ns));
+    }
+    tracker.round(90_000, &mut young, &mut |io| told.push(io.time_ns));
+    assert_eq!(told, [2_001]);
+}
+
+#[test]
+fn numbers_of_deleted_files_that_are_used_again_are_told_apart() {
+    let file = |path: &str| {
+        Opened::File(super::super::record::Seen {
+            path: Some(path.as_bytes().to_vec()),
+            mount: None,
+            identity: Some((1, 12)),
+            asked: true,
+        })
+    };
+    let (first, second) = (file("/first"), file("/second"));
+    assert_eq!(settle(&[first.clone(), second.clone()], &second), Some(second.clone()));
+    assert_eq!(settle(&[first.clone(), second.clone()], &file("/renamed")), None, "either may have been renamed");
+    assert_eq!(settle(std::slice::from_ref(&first), &file("/renamed")), Some(first), "its name when it was opened");
 }

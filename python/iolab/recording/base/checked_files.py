@@ -52,7 +52,13 @@ class DamagedError(FormatError):
 
 _whole: dict[tuple[Path, str | None], Identity] = {}
 _damaged: dict[Path, tuple[Identity, str]] = {}
+_changes = [0]
 _guard = threading.Lock()
+
+
+def damages_found() -> int:
+    """How often this process found a damaged file so far: what it says of a recording changes then."""
+    return _changes[0]
 
 
 def digest(path: Path) -> tuple[int, str]:
@@ -65,19 +71,16 @@ def digest(path: Path) -> tuple[int, str]:
     return size, f"{crc:08x}"
 
 
-def known_damage(path: Path, status: os.stat_result) -> str:
-    """What this process found wrong with a file as it is now; empty where it found nothing, or did
-    not look."""
-    held = _damaged.get(path)
-    return held[1] if held is not None and held[0] == _identity(status) else ""
-
-
-def is_known_damaged(path: Path) -> bool:
-    """Whether this process found a file damaged as it is now."""
+def known_damage(path: Path) -> str:
+    """What this process found wrong with a file as it is now; empty if it found nothing, or did not
+    look."""
+    known = _damaged.get(path)
+    if known is None:
+        return ""
     try:
-        return path in _damaged and bool(known_damage(path, path.stat()))
+        return known[1] if known[0] == _identity(path.stat()) else ""
     except OSError:
-        return False
+        return ""
 
 
 def damage(part: Part) -> str:
@@ -87,10 +90,11 @@ def damage(part: Part) -> str:
     identity = _identity(status)
     if _whole.get((part.path, part.crc32)) == identity:
         return ""
-    words = known_damage(part.path, status) or _looked(part, status.st_size)
+    words = known_damage(part.path) or _looked(part, status.st_size)
     with _guard:
         if words:
             _damaged[part.path] = identity, words
+            _changes[0] += 1
         else:
             if time.time_ns() - max(identity[3:]) > FRESH_NS:
                 _whole[part.path, part.crc32] = identity

@@ -68,7 +68,7 @@ def in_common(sessions: Sequence[Session]) -> list[Span]:
 
 def _spans(sessions: Sequence[Session]) -> list[Span]:
     """Ascending; one that goes on has no end."""
-    found = ((each.get("from_ns"), each.get("until_ns")) for each in sessions)
+    found = ((session.get("from_ns"), session.get("until_ns")) for session in sessions)
     return sorted(
         (first, _GOES_ON if until is None else until) for first, until in found if first is not None
     )

@@ -28,6 +28,9 @@ PROCESSES = "names/processes.jsonl"
 MARKS = "marks.jsonl"
 MAPS = "histograms/1s"
 
+FileStatus: TypeAlias = tuple[int, int, int]
+"""Inode, size in bytes, and time of the last change (ns), which nobody can set."""
+
 GROWING = (SEGMENTS, LOSSES, PROCESSES, MARKS)
 """Files of lines: they grow, or are written anew."""
 
@@ -75,6 +78,36 @@ def sealed_numbers(folder: Path) -> list[int]:
         for name in _names(folder)
         if name.endswith(_SEALED) and len(name) >= 6 - end and name[:end].isdecimal()
     )
+
+
+def sealed_statuses(folder: Path, after: int = 0) -> tuple[dict[int, FileStatus], bool]:
+    """(statuses by number of the sealed files in a folder with numbers beyond `after`, in any order;
+    whether one vanished meanwhile)."""
+    statuses: dict[int, FileStatus] = {}
+    names, end, has_vanished = _names(folder), -len(_SEALED), False
+    if not names:
+        return statuses, False
+    try:
+        # names relative to the folder take half the time of paths
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return statuses, True
+    try:
+        for name in names:
+            digits = name[:end]
+            if not (name.endswith(_SEALED) and len(digits) >= 6 and digits.isdecimal()):
+                continue
+            number = int(digits)
+            if number > after:
+                try:
+                    status = os.stat(name, dir_fd=place)
+                except FileNotFoundError:
+                    has_vanished = True
+                else:
+                    statuses[number] = (status.st_ino, status.st_size, status.st_ctime_ns)
+    finally:
+        os.close(place)
+    return statuses, has_vanished
 
 
 def _names(folder: Path) -> list[str]:

@@ -54,7 +54,7 @@ def unrecorded(
     """All such times, ascending; losses are lines as `losses.Noted.single` has them."""
     # the gap after a kill begins where a session ends: sessions tell it, and what another one
     # recorded of it
-    ends = {each.get("until_ns") for each in sessions}
+    ends = {session.get("until_ns") for session in sessions}
     found = [Unrecorded(first, until, "", None, BETWEEN) for first, until in between(sessions)]
     for loss in losses:
         first, until, of = loss["from_ns"], loss["until_ns"], loss.get("of")
@@ -87,7 +87,7 @@ def in_all(found: Iterable[Unrecorded], kind: Kind | None, sources: Collection[s
 
 def _end_of(sessions: Sequence[Session], first_ns: int) -> int:
     """Where a gap ends that was still open when its writer was last heard of: with its session."""
-    holding = [each for each in sessions if (each.get("from_ns") or 0) <= first_ns]
+    holding = [session for session in sessions if (session.get("from_ns") or 0) <= first_ns]
     until = (
         max(holding, key=lambda each: each.get("from_ns") or 0).get("until_ns") if holding else None
     )

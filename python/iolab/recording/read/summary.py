@@ -142,8 +142,8 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         return None
     percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
     samples = recording.sample_segments()
-    spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [
-        (each.first_ns, each.last_ns) for each in samples
+    spans = [(source["first_ns"], source["last_ns"]) for source in whole.sources.values()] or [
+        (sample.first_ns, sample.last_ns) for sample in samples
     ]
     spans = spans or _sessions(recording)
     losses = _losses(recording.losses())
@@ -155,9 +155,9 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
     return RecordingSummary(
         path=recording.path,
         facts=facts,
-        events=sum(each["events"] for each in whole.sources.values()),
+        events=sum(source["events"] for source in whole.sources.values()),
         rows=whole.rows,
-        samples=sum(sum(each.sources.values()) for each in samples),
+        samples=sum(sum(sample.sources.values()) for sample in samples),
         sources=whole.sources,
         first_ns=min((first for first, _ in spans), default=None),
         last_ns=max((last for _, last in spans), default=None),
@@ -171,15 +171,15 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         lost=sum(losses.get(kind, {}).get("count", 0) for kind in ("overrun", "missed")),
         damaged=losses.get("damaged", {}).get("count", 0),
         unpaired=losses.get("unpaired", {}).get("count", 0),
-        unknown=sum(each["unknown"] for kind, each in losses.items() if kind != "gap"),
+        unknown=sum(loss["unknown"] for kind, loss in losses.items() if kind != "gap"),
         losses=losses,
         gaps=recording.gaps(),
         unrecorded=recording.unrecorded(),
         marks=recording.marks(),
         segments={
             "sealed": len(sealed),
-            "hot": sum(each.kind == "hot" for each in recording.segments()),
-            "sealed_rows": sum(int(each.facts["rows"]) for each in sealed),
+            "hot": sum(segment.kind == "hot" for segment in recording.segments()),
+            "sealed_rows": sum(int(segment.facts["rows"]) for segment in sealed),
         },
         bytes=_sizes(recording.path),
         broken=recording.damaged(),
@@ -192,7 +192,7 @@ def _sessions(recording: Summarized) -> list[tuple[int, int]]:
     """From when to when a recording in which nothing happened was recorded, as far as anybody said;
     nothing where nobody did."""
     sessions = recording.facts.sessions
-    begun = [first for each in sessions if (first := each.get("from_ns")) is not None]
+    begun = [first for session in sessions if (first := session.get("from_ns")) is not None]
     if not begun:
         return []
     ended = sessions[-1].get("until_ns")
@@ -350,7 +350,7 @@ def _distributions(
         )
         rows = [
             row
-            for row in zip(*(table.column(each).to_pylist() for each in columns), strict=True)
+            for row in zip(*(table.column(column).to_pylist() for column in columns), strict=True)
             if row[2] != WITHOUT
         ]
         for source in sorted({row[0] for row in rows}):

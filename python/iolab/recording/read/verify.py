@@ -77,13 +77,14 @@ def verify_recording(
         *_of_hot(recording),
         *(
             Finding(
-                each.path,
-                each.kind,
-                each.words,
-                _told_by(each.path),
-                is_derived=each.path == SEGMENTS or (each.stays and each.kind == "unexpected"),
+                damaged_list.path,
+                damaged_list.kind,
+                damaged_list.words,
+                _told_by(damaged_list.path),
+                is_derived=damaged_list.path == SEGMENTS
+                or (damaged_list.stays and damaged_list.kind == "unexpected"),
             )
-            for each in damaged_lists(path, recording.facts)
+            for damaged_list in damaged_lists(path, recording.facts)
         ),
     ]
     if repair and any(each.is_derived for each in found):

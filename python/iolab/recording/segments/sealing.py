@@ -137,8 +137,8 @@ class Tally:
         """Rows, first_ns, last_ns and sources, as `facts` has them."""
         return {
             "rows": self.rows,
-            "first_ns": min((each["first_ns"] for each in self.sources.values()), default=None),
-            "last_ns": max((each["last_ns"] for each in self.sources.values()), default=None),
+            "first_ns": min((source["first_ns"] for source in self.sources.values()), default=None),
+            "last_ns": max((source["last_ns"] for source in self.sources.values()), default=None),
             "sources": self.sources,
         }
 

@@ -5,7 +5,6 @@ line tells."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -19,12 +18,14 @@ from ..base.checked_files import Part, digest, known_damage
 from ..base.layout import (
     KINDS,
     SEGMENTS,
+    FileStatus,
     Kind,
     hot_file,
     map_file,
     replacing,
     sealed_file,
     sealed_numbers,
+    sealed_statuses,
     telling,
 )
 from ..ledger import CRC, Contents, Numbered, NumberedLedger, append_line
@@ -316,44 +317,39 @@ def sealed_facts(
 ) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
     """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`,
     ascending, without those `known`; see `SealedFile`."""
-    numbers = [
-        number
-        for number in sealed_numbers(directory / kind)
-        if number > after and number not in known
-    ]
-    for file in sealed_files(directory, kind, numbers, noted_segments(directory)):
+    statuses, _ = sealed_statuses(directory / kind, after)
+    statuses = {number: status for number, status in statuses.items() if number not in known}
+    for file in sealed_files(directory, kind, statuses, noted_segments(directory)):
         yield file.number, file.path, file.facts
 
 
 def sealed_files(
     directory: Path,
     kind: Kind,
-    numbers: Iterable[int],
+    statuses: Mapping[int, FileStatus],
     lines: Mapping[int, Mapping[str, Any]],
     cache: dict[int, SealedFile] | None = None,
 ) -> Iterator[SealedFile]:
-    """Sealed segments of events or samples with these numbers; one that vanished is left out.
+    """Sealed segments of events or samples by their files' statuses.
 
     The facts come from the segment's line, or from the file where there is none. `cache`: files by
     number as an earlier call returned them; it is updated.
     """
     cache = {} if cache is None else cache
-    for number in numbers:
+    for number in cache.keys() - statuses.keys():
+        cache.pop(number, None)
+    for number in sorted(statuses):
+        size = statuses[number][1]
         line, file = lines.get(number, _NO_LINE), cache.get(number)
         path = sealed_file(directory, number, kind) if file is None else file.path
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            cache.pop(number, None)
-            continue
         if (
             file is None
             or file.line is not line
-            or file.facts["bytes"] != status.st_size
-            or known_damage(path, status)
+            or file.facts["bytes"] != size
+            or known_damage(path)
         ):
             file = SealedFile(
-                number, path, line, _facts_of(directory, kind, number, path, line, status)
+                number, path, line, _facts_of(directory, kind, number, path, line, size)
             )
             if "crc32" in file.facts:
                 cache[number] = file
@@ -368,7 +364,7 @@ def _facts_of(
     number: int,
     path: Path,
     line: Mapping[str, Any],
-    status: os.stat_result,
+    size: int,
 ) -> dict[str, Any]:
     """Facts of a sealed file, see `SealedFile`."""
     listed, part = (
@@ -376,13 +372,13 @@ def _facts_of(
         part_of(directory, line, number, kind),
     )
     has_facts = isinstance(listed, dict) and isinstance(listed.get("sources"), dict)
-    words = known_damage(path, status)
-    if not words and part.crc32 is not None and part.bytes != status.st_size:
-        words = f"it has {status.st_size} bytes, {part.bytes} were written"
-    if not words and has_facts and part.bytes == status.st_size:
-        return {**listed, "bytes": status.st_size, "crc32": part.crc32}
+    words = known_damage(path)
+    if not words and part.crc32 is not None and part.bytes != size:
+        words = f"it has {size} bytes, {part.bytes} were written"
+    if not words and has_facts and part.bytes == size:
+        return {**listed, "bytes": size, "crc32": part.crc32}
     facts = {**_NOTHING, "damaged": words} if words else own_facts(path)
-    return {**facts, "lost": listed if has_facts else {}, "bytes": status.st_size}
+    return {**facts, "lost": listed if has_facts else {}, "bytes": size}
 
 
 def unlisted(

@@ -49,7 +49,7 @@ class Ingested:
             self.damaged + other.damaged,
             self.lost + other.lost,
             self.unpaired + other.unpaired,
-            (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None,
+            (min(span[0] for span in spans), max(span[1] for span in spans)) if spans else None,
             tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
         )
 

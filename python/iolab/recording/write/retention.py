@@ -190,7 +190,9 @@ class Retention:
     def _note(self, goes: Mapping[int, _Held]) -> None:
         """What a map is of is told by the line alone, once its segment is gone."""
         noted = noted_segments(self._directory)
-        missing = {number for number, each in goes.items() if each.mapped and number not in noted}
+        missing = {
+            number for number, segment in goes.items() if segment.mapped and number not in noted
+        }
         if missing:
             for number, _, each in sealed_facts(self._directory, "events", min(missing) - 1):
                 if number in missing:
@@ -233,15 +235,15 @@ class Retention:
                 maps[number] = found
             elif not _says_nothing(self._directory, noted):
                 useless.append(number)
-        total, last, spent = sum(each.bytes for each in maps.values()), 0, []
+        total, last, spent = sum(heat_map.bytes for heat_map in maps.values()), 0, []
         first: int | None = None
-        for number, each in maps.items():
-            old = most_age is not None and each.last_ns < now_ns - most_age * 1_000_000_000
+        for number, heat_map in maps.items():
+            old = most_age is not None and heat_map.last_ns < now_ns - most_age * 1_000_000_000
             if not old and (most_bytes is None or total <= most_bytes):
-                first = each.first_ns
+                first = heat_map.first_ns
                 break
             spent.append(number)
-            total, last = total - each.bytes, max(last, each.last_ns)
+            total, last = total - heat_map.bytes, max(last, heat_map.last_ns)
         assert facts.dropped is not None
         if spent:
             facts.dropped["maps_until_ns"] = max(facts.dropped.get("maps_until_ns", 0), last)
@@ -253,12 +255,12 @@ def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
     """Add segments that go to what `facts` say is dropped."""
     before = facts.dropped or {"segments": 0, "events": {}, "bytes": 0, "until_ns": None}
     events = dict(before["events"])
-    for each in goes.values():
-        for source, count in each.events.items():
+    for segment in goes.values():
+        for source, count in segment.events.items():
             events[source] = events.get(source, 0) + count
     times = [
         at
-        for at in (before["until_ns"], *(each.last_ns for each in goes.values()))
+        for at in (before["until_ns"], *(segment.last_ns for segment in goes.values()))
         if at is not None
     ]
     facts.dropped = {
@@ -267,7 +269,7 @@ def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
         "until_ns": max(times, default=None),
         "segments": before["segments"] + len(goes),
         "events": events,
-        "bytes": before["bytes"] + sum(each.bytes for each in goes.values()),
+        "bytes": before["bytes"] + sum(segment.bytes for segment in goes.values()),
     }
 
 
@@ -369,7 +371,7 @@ def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[st
         "maps": line.get("maps") or _map_bytes(directory, number),
         **({"lost": line["lost"]} if "lost" in line else {}),
         **{
-            name: {each: held.get(each) for each in MAP_NAMES}
+            name: {map_name: held.get(map_name) for map_name in MAP_NAMES}
             for name in ("bytes", "digests")
             if isinstance(held := line.get(name), dict)
         },

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...charts.bars import bars
 from ...charts.book import throughput_for
-from ...charts.distributions import distributions, places
+from ...charts.distributions import distributions, operations_text, places
 from ...charts.hockey_stick import hockey_stick
 from ...charts.matrix import matrix
 from ...charts.model import Chart
@@ -66,10 +67,11 @@ def _against_latency(
             results.runs, operation=operation, throughput=axis, baseline=rate.baseline
         )
     except UsageError:
-        return None
+        return _bars_alone(operation, rate, latency, datasets)
     charts: list[Chart] = []
     if _rises(curve_set):
         charts.append(hockey_stick(curve_set, references))
+    charts.append(bars(rate, latency))
     charts.append(matrix(throughput, latency))
     tables = [knee_table(curve_set), *equal_tables(curve_set)] if _rises(curve_set) else []
     fixed = place_text(list(curve_set.fixed), tuple(curve_set.fixed.values()))
@@ -90,6 +92,28 @@ def _against_latency(
     )
 
 
+def _bars_alone(
+    operation: str, rate: Comparison, latency: Comparison, datasets: Datasets
+) -> Section | None:
+    """Rate and latency of a study without a rising load; None where they were not measured over the
+    same factors."""
+    if (rate.rows, rate.cols, rate.tables) != (latency.rows, latency.cols, latency.tables):
+        return None
+    return Section(
+        name=f"{operation}.throughput-latency",
+        title=f"throughput and latency, {PLURALS[operation]}",
+        kind="view",
+        headline=True,
+        unit="",
+        better=None,
+        lead=f"{joint_title(rate.metric, latency.metric, 'and')} of each cell.",
+        notes=[],
+        footnotes=[],
+        tables=[],
+        charts=[datasets.chart(bars(rate, latency))],
+    )
+
+
 def _rises(found: Curves) -> bool:
     return any(len(curve.points) > 1 for curve in found.curves)
 
@@ -97,7 +121,8 @@ def _rises(found: Curves) -> bool:
 def _distribution(
     results: Source, operation: str, rate: Comparison, datasets: Datasets
 ) -> Section | None:
-    """Percentile curves of the places that are drawn, over all repetitions of each variant."""
+    """Histograms and percentile curves of the places that are drawn, over all repetitions of each
+    variant."""
     charts = list(distributions(results, operation, rate))
     if not charts:
         return None
@@ -109,12 +134,12 @@ def _distribution(
     )
     return Section(
         name=f"{operation}.percentiles",
-        title=f"latency percentiles, {PLURALS[operation]}",
+        title=f"latency distribution, {operations_text(results.runs, operation)}",
         kind="view",
         headline=True,
         unit="",
         better="lower",
-        lead=f"Counts of every repetition added, for {which}; intervals resample repetitions, not I/Os.",
+        lead=f"All repetitions together, for {which}; intervals resample repetitions, not I/Os.",
         notes=[],
         footnotes=[],
         tables=[],

@@ -142,6 +142,13 @@ class PreviewRequest(Model):
     until_ns: Moment
 
 
+class RaisedSpan(Model):
+    """A span in which an alert was raised, ns on the recording's clock."""
+
+    from_ns: int
+    until_ns: int
+
+
 class AlertPreview(VersionedModel):
     """Values of an alert's statistic, second by second (null without a value), and the spans in
     which it would have been raised. The time is cut to the last `MOST_PREVIEWED` seconds."""
@@ -151,7 +158,7 @@ class AlertPreview(VersionedModel):
     interval_ns: int
     unit: str
     values: list[Value]
-    raised: list[tuple[int, int]]
+    raised: list[RaisedSpan]
     sentence: str
 
 

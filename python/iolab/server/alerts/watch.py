@@ -34,6 +34,7 @@ from .alert import (
     Alerts,
     AlertState,
     Keep,
+    RaisedSpan,
 )
 from .alert_log import LogFile
 from .alert_rule import SECOND, Event, Reading, Standing, sentence, step
@@ -141,7 +142,7 @@ class Watch:
             interval_ns=SECOND,
             unit=unit,
             values=[None if value is None else number(value) for _, _, value in seconds],
-            raised=raised,
+            raised=[RaisedSpan(from_ns=begin, until_ns=end) for begin, end in raised],
             sentence=sentence(alert, unit),
         )
 

@@ -83,5 +83,5 @@ class Changes(TwoRanges):
     notes: list[str]
 
 
-COMPARED: dict[str, type[Model]] = {each.__name__: each for each in (Difference, Changes)}
+COMPARED: dict[str, type[Model]] = {model.__name__: model for model in (Difference, Changes)}
 """Every such answer, by name."""

@@ -135,7 +135,8 @@ def said(error: ValidationError) -> str:
     # of the forms that a part may have, those that it does not have at all come with missing and
     # foreign fields
     first = next(
-        (each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0]
+        (error for error in errors if error["type"] not in ("missing", "extra_forbidden")),
+        errors[0],
     )
     # pydantic names its own validators among the parts of a place
     place = ".".join(

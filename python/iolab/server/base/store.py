@@ -287,7 +287,8 @@ def _told(recording: Recording) -> int:
     if not sessions or sessions[-1].get("until_ns") is not None:
         return 0
     last = max(
-        (each.last_ns for each in (*recording.segments(), *recording.sample_segments())), default=0
+        (segment.last_ns for segment in (*recording.segments(), *recording.sample_segments())),
+        default=0,
     )
     return max(last, recording.told_ns() or 0)
 

@@ -29,7 +29,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^(?:[A-Za-z0-9_-][A-Za-z0-9 ._
 
 def _crop(value: float) -> float:
     if value not in CROPS:
-        raise ValueError(f"a share above a map is one of {', '.join(str(each) for each in CROPS)}")
+        raise ValueError(f"a share above a map is one of {', '.join(str(crop) for crop in CROPS)}")
     return value
 
 
@@ -143,6 +143,6 @@ class Sharing(Model):
 
 
 SHEETS: dict[str, type[Model]] = {
-    each.__name__: each for each in (Worksheet, SavedWorksheets, Sharing)
+    model.__name__: model for model in (Worksheet, SavedWorksheets, Sharing)
 }
 """What worksheets need, by name."""

@@ -28,7 +28,11 @@ PATIENCE = 10.0
 
 def endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Request], Any]:
     """The endpoint of an action."""
-    known = {each.name: each.bounds for each in action.parameters if each.place == "query"}
+    known = {
+        parameter.name: parameter.bounds
+        for parameter in action.parameters
+        if parameter.place == "query"
+    }
 
     async def answer(request: Request) -> Response:
         words = {**parameters(request.query_params.multi_items(), known), **request.path_params}

@@ -63,9 +63,11 @@ class Connection(H11Protocol):
         if self.limit_concurrency is not None:
             waiting = sorted(
                 (
-                    each
-                    for each in self.connections
-                    if isinstance(each, Connection) and each is not self and each.is_waiting
+                    connection
+                    for connection in self.connections
+                    if isinstance(connection, Connection)
+                    and connection is not self
+                    and connection.is_waiting
                 ),
                 key=lambda each: each._waits_since,
             )

@@ -188,7 +188,7 @@ def _add(histogram: Histogram, counts: HeatCounts) -> None:
     if not isinstance(counts.grid, LogLinear) or not len(counts.count):
         return
     index, count = counts.by_index()
-    bounds = [counts.grid.bounds(each, each) for each in index.tolist()]
+    bounds = [counts.grid.bounds(index_value, index_value) for index_value in index.tolist()]
     octaves = np.array([int(low).bit_length() - 1 for low, _ in bounds])
     for octave in np.unique(octaves).tolist():
         histogram.octaves[octave] = histogram.octaves.get(octave, 0) + int(
@@ -231,7 +231,7 @@ def prefers_protobuf(accept: str) -> bool:
     best = {"protobuf": 0.0, "text": 0.0}
     for part in accept.split(","):
         kind, *parameters = [each.strip().lower() for each in part.split(";")]
-        words = dict(each.split("=", 1) for each in parameters if "=" in each)
+        words = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
         try:
             weight = float(words.get("q", "1"))
         except ValueError:

@@ -21,7 +21,7 @@ _VALUE = {"counter": 3, "gauge": 2}
 
 def encode(families: Iterable[Family]) -> bytes:
     """The whole answer to a scrape."""
-    return b"".join(_varint(len(each)) + each for each in map(_family, families))
+    return b"".join(_varint(len(family)) + family for family in map(_family, families))
 
 
 def _family(family: Family) -> bytes:

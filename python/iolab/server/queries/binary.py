@@ -70,13 +70,13 @@ def _ready(
     counts, columns, rows = (
         np.concatenate([none, *parts])
         for parts in (
-            [each.counts for each in cells],
-            [each.column for each in cells],
-            [each.rows for each in cells],
+            [cell.counts for cell in cells],
+            [cell.column for cell in cells],
+            [cell.rows for cell in cells],
         )
     )
     text = json.dumps(
-        {**head, "sizes": [len(each.counts) for each in cells]}, ensure_ascii=False
+        {**head, "sizes": [len(cell.counts) for cell in cells]}, ensure_ascii=False
     ).encode()
     return _packed(text, list(itertools.pairwise(bounds)), counts, columns, rows)
 

@@ -199,7 +199,7 @@ def _facts(
     run = run_of(mark)
     if run is None or results is None:
         return facts
-    return {**facts, **runs.get(run, {}), "report": results, "run": run}
+    return {**runs.get(run, {}), **facts, "report": results, "run": run}
 
 
 def losses(store: Store, words: Words) -> Losses:

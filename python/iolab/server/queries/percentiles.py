@@ -50,7 +50,7 @@ def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
         ],
         notes=[*counts.assumptions, *_few(counts)],
         lost_by_column=list(counts.lost_by_column),
-        losses=[LossesOfKind(**each) for each in losses_of(counts)],
+        losses=[LossesOfKind(**loss) for loss in losses_of(counts)],
         gaps=list(counts.gaps),
         window=counts.window,
     )

@@ -102,16 +102,16 @@ def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, H
     """(the question with its moments as such, the state of what it is put to); None where that
     changes all the time."""
     name = recording_of(store, words)
-    given = {each: words[each] for each in _MOMENTS if each in words}
+    given = {moment: words[moment] for moment in _MOMENTS if moment in words}
     span = (0, 0) if all(text.isdecimal() for text in given.values()) else store.ends(name)
     moments = {each: moment(text, *span) for each, text in given.items()}
-    until = max(moments[each] for each in ends) if all(each in moments for each in ends) else None
+    until = max(moments[end] for end in ends) if all(end in moments for end in ends) else None
     if "other_to" in ends:
         ranges = ranges_of(store, words)
         # they end with their last column
         until = max(ranges.from_ns, ranges.other_from_ns) + ranges.length_ns
     state = _state(store.open(name), until)
-    rest = {each: words[each] for each in words if each not in moments}
+    rest = {word: words[word] for word in words if word not in moments}
     return (
         None
         if state is None
@@ -154,9 +154,9 @@ def _is_over(recording: Recording, until_ns: int) -> bool:
     if any(last < until_ns <= last + MARGIN_NS for last in read):
         return False
     return all(
-        each.first_ns >= until_ns
-        for each in (*recording.segments(), *recording.sample_segments())
-        if each.kind == "hot"
+        segment.first_ns >= until_ns
+        for segment in (*recording.segments(), *recording.sample_segments())
+        if segment.kind == "hot"
     )
 
 

@@ -81,7 +81,7 @@ class Reports:
         links = self._links(name)
         for run, detail in zip(results.runs, details.runs, strict=True):
             # evidence isn't served: it is named, and what was recorded of the run is a link
-            bare = [Link(text=each.text, href=None) for each in detail.links]
+            bare = [Link(text=link.text, href=None) for link in detail.links]
             detail.links = [*links.get(run.id, []), *bare]
         return render(payload, details, run_maps(results), run_profiles(results))
 

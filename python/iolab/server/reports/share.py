@@ -58,7 +58,7 @@ def share(store: Store, wanted: Sharing) -> str:
     known = listing.statistics(store, {"recording": name}).statistics if facts else []
     parts = {
         "worksheet": sheet.model_dump_json(by_alias=True),
-        "recordings": _list([each.model_dump_json() for each in facts]),
+        "recordings": _list([fact.model_dump_json() for fact in facts]),
         "statistics": _list([each.model_dump_json() for each in known]),
         "answers": _object(answers),
     }
@@ -77,7 +77,7 @@ def share(store: Store, wanted: Sharing) -> str:
 def _answer(store: Store, question: str) -> str:
     """The answer to a question as path and query, in JSON."""
     path, _, query = question.partition("?")
-    route = next((each for each in ROUTES if each.path == f"/{path}" and each.models), None)
+    route = next((route for route in ROUTES if route.path == f"/{path}" and route.models), None)
     if route is None:
         raise UsageError("there is nothing at this path", where=path[:40])
     try:
@@ -91,7 +91,8 @@ def _answer(store: Store, question: str) -> str:
     except ValueError:
         raise UsageError("that is not a query", where=path[:40]) from None
     answer = route.answer(
-        store, parameters(pairs, {each.name: each.bounds for each in route.parameters})
+        store,
+        parameters(pairs, {parameter.name: parameter.bounds for parameter in route.parameters}),
     )
     assert not isinstance(answer, bytes)
     return answer.model_dump_json(by_alias=True)

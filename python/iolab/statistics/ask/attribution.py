@@ -26,8 +26,8 @@ from ..language.quantities import print_whole
 from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
-from ..tiers.events import Events
 from .notes import again, trouble
+from .query import events_of
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -144,7 +144,8 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def whose() -> Who:
-        frame = plan(question, [Events(events)]).frame
+        frozen = events.frozen()
+        frame = plan(question, [events_of(frozen)]).frame
         window = frame.window
         with open_engine(window) as engine:
             attach_events(engine, window)
@@ -156,7 +157,7 @@ def who(
             window.source,
             fields,
             found,
-            (*frame.notes, *trouble(events)),
+            (*frame.notes, *trouble(frozen)),
             top,
         )
 

@@ -109,7 +109,7 @@ class Follower:
     def _begin(self, state: _State) -> int:
         sessions = self._recording.facts.sessions
         span = self._recording.span()
-        begun = [each.get("from_ns") for each in sessions] + [span[0] if span else None]
+        begun = [session.get("from_ns") for session in sessions] + [span[0] if span else None]
         starts = [each for each in begun if each is not None]
         first = min(starts, default=state.ready_ns)
         begin = (

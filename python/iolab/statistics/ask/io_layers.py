@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...recording.read.recording import Recording
-from ..engine.engine import Engine
 from ..engine.snapshot import snapshot
-from .attribution import attach_events
 from .notes import again, trouble
-from .single_ios import SingleIo, count_rows, find_io, read_rows, window_around
+from .single_ios import SingleIo, count_rows, events_between, find_io, open_events, read_rows
 
 LAYERS = ("nfs", "syscall", "block")
 """Sources of one machine from the top to the bottom."""
@@ -125,10 +123,9 @@ def _find_related(
     rank = f"CASE {cases} ELSE 2 END, " if tied else ""
 
     def read() -> tuple[tuple[SingleIo, ...], int]:
-        window = window_around(events, source, io.start_ns, io.end_ns + REACH_NS)
-        with Engine(events.path) as engine:
-            attach_events(engine, window)
-            own, values = window.conditions(())
+        question = events_between(source, io.start_ns, io.end_ns + REACH_NS)
+        with open_events(events, question) as (engine, frame):
+            own, values = frame.window.conditions(())
             conditions, bound = [*own, *overlap], {**values, **ends}
             _, rows = count_rows(engine, conditions, bound)
             order = f"ORDER BY {rank}{start}, time_ns, offset_bytes LIMIT {EXAMINED}"
@@ -149,10 +146,9 @@ def _without_others(events: Recording, io: SingleIo, related: list[RelatedIo]) -
     last = max(item.io.end_ns for item in related)
 
     def read() -> tuple[SingleIo, ...]:
-        window = window_around(events, io.source, first, last + REACH_NS)
-        with Engine(events.path) as engine:
-            attach_events(engine, window)
-            own, bound = window.conditions(())
+        question = events_between(io.source, first, last + REACH_NS)
+        with open_events(events, question) as (engine, frame):
+            own, bound = frame.window.conditions(())
             return read_rows(engine, io.source, [*own, f"thread IN ({names})"], bound)
 
     calls: dict[int, list[SingleIo]] = {}

@@ -4,10 +4,13 @@ explain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from ...recording.base.checked_files import DamagedError
 from ...recording.base.counts import HeatCounts
@@ -16,28 +19,66 @@ from ...recording.read.trace import Trace
 from ...units import format_quantity
 from ..answers.answers import Answer, Series, Stack
 from ..engine.snapshot import snapshot
+from ..kept.paths import stamp
 from ..language.names import Filter, Statistic
 from ..language.objects import missing
 
 TRIES = 5
 """Files of so many kinds may turn out to be damaged one after the other."""
 
+MOST_ANSWERS = 32
+MOST_BYTES = 4 << 20
+"""Answers to one recording that are remembered, and the size of their arrays."""
+
+_guard = threading.Lock()
+
 T = TypeVar("T")
 A = TypeVar("A", bound="Series | Stack | HeatCounts")
 
 
-def answered(events: Trace | Recording, ask: Callable[[Trace | Recording], A]) -> A:
+def answered(
+    events: Trace | Recording, question: Hashable, ask: Callable[[Trace | Recording], A]
+) -> A:
     """An answer with what is damaged of its recording as a note. `ask` gets the recording frozen,
     so that all of an answer is of one moment; it is asked again, of a later moment, where a file
-    turns out to be damaged or was deleted meanwhile."""
+    turns out to be damaged or was deleted meanwhile. An answer is remembered by its question until
+    the recording changes; its arrays can't be written."""
     if not isinstance(events, Recording):
         return ask(events)
 
     def answer() -> A:
         frozen = events.frozen()
-        return with_notes(ask(frozen), trouble(frozen))
+        if frozen is events:
+            return with_notes(ask(frozen), trouble(frozen))
+        answers = frozen.catalogue().answers
+        key = question, stamp(frozen.path)
+        remembered: A | None = answers.get(key)
+        if remembered is None:
+            remembered = with_notes(ask(frozen), trouble(frozen))
+            _remember(answers, key, remembered)
+        return remembered
 
     return again(answer)
+
+
+def _remember(answers: dict[Hashable, Any], key: Hashable, answer: Answer) -> None:
+    """Remember an answer, and forget the oldest ones beyond the bounds."""
+    if sum(array.nbytes for array in _arrays(answer)) > MOST_BYTES:
+        return
+    for array in _arrays(answer):
+        array.flags.writeable = False
+    with _guard:
+        answers[key] = answer
+        sizes = {
+            key: sum(array.nbytes for array in _arrays(other)) for key, other in answers.items()
+        }
+        while len(sizes) > MOST_ANSWERS or sum(sizes.values()) > MOST_BYTES:
+            oldest = next(iter(sizes))
+            del sizes[oldest], answers[oldest]
+
+
+def _arrays(answer: Answer) -> list[np.ndarray[Any, Any]]:
+    return [value for value in vars(answer).values() if isinstance(value, np.ndarray)]
 
 
 def trouble(recording: Recording) -> tuple[str, ...]:

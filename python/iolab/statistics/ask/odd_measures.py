@@ -170,7 +170,7 @@ class Measures:
                 answer = answer.coarser(steps=max(0, answer.grid.bits - BITS))
             maps.append(answer)
         maps = alike(maps) if len(maps) > 1 else maps
-        held = [each for each in maps if len(each.count)]
+        held = [heat_map for heat_map in maps if len(heat_map.count)]
         windows = sum(self.timeline.counts)
         if not held:
             return _empty(windows) if frame is None else replace(frame, counts=0 * frame.counts)

@@ -116,16 +116,16 @@ class Layer:
 
 def layers(measures: Measures, facts: Sequence[Available]) -> Iterable[Layer]:
     """The layers of I/O that are recorded, with their values of fields."""
-    for each in facts:
-        name, _, measure = each.entry.name.partition(".")
-        if name not in LAYERS or measure != "ops" or each.counted:
+    for fact in facts:
+        name, _, measure = fact.entry.name.partition(".")
+        if name not in LAYERS or measure != "ops" or fact.counted:
             continue
         statistic = Statistic(name, "ops")
         group = Layer(statistic, measures.total(statistic))
         if not np.nansum(group.total):
             continue
         for dimension in DIMENSIONS:
-            if dimension in each.breakdowns and dimension in each.entry.breakdowns:
+            if dimension in fact.breakdowns and dimension in fact.entry.breakdowns:
                 _add_keys(
                     group, dimension, measures.by_key(replace(statistic, breakdown=dimension))
                 )
@@ -178,7 +178,7 @@ def series_of_layer(
     measures: Measures, group: Layer, facts: Sequence[Available]
 ) -> list[SubjectSeries]:
     """What is compared of a layer."""
-    entry = next(each for each in facts if each.entry.name == f"{group.statistic.group}.ops")
+    entry = next(fact for fact in facts if fact.entry.name == f"{group.statistic.group}.ops")
     maps = [name for name in ("latency", "size", "offset") if name in entry.breakdowns]
     has_several_devices = sum(name == "device" for name, _ in group.keys) > 1
     frames: dict[str, Distribution] = {}
@@ -312,18 +312,18 @@ def _distribution_rest(
 def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[SubjectSeries]:
     """What is compared of counters: each by its first field."""
     found = []
-    for each in facts:
-        if not each.counted:
+    for fact in facts:
+        if not fact.counted:
             continue
-        group, _, name = each.entry.name.partition(".")
-        dimension = next((name for name in each.breakdowns if name != "utilization"), None)
+        group, _, name = fact.entry.name.partition(".")
+        dimension = next((name for name in fact.breakdowns if name != "utilization"), None)
         statistic = Statistic(group, name, (), dimension)
         rates = {"": measures.total(statistic)} if dimension is None else measures.by_key(statistic)
         means = {key: float(np.nanmean(np.abs(rate))) for key, rate in rates.items() if _any(rate)}
         largest = max(means.values(), default=0.0)
         if not largest:
             continue
-        is_share = each.entry.measure == "share"
+        is_share = fact.entry.measure == "share"
         least = 0.05 if is_share else 0.02 * largest
         for key in sorted(means, key=lambda key: -means[key])[:MOST_KEYS]:
             rate = rates[key]
@@ -331,7 +331,7 @@ def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[S
             weight = 1.0 if is_share else min(1.0, means[key] / sum(means.values()))
             found.append(
                 SubjectSeries(
-                    each.entry.name,
+                    fact.entry.name,
                     subject,
                     "value",
                     statistic,

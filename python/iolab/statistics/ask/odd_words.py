@@ -68,7 +68,7 @@ def _numbers(events: Trace | Recording, oddity: Oddity, change: Change, found: O
     quiet = found.quiet
     if change.quantity in _SHARES:
         maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
-        before, since = (_percentiles(each, _SHARES[change.quantity]) for each in maps)
+        before, since = (_percentiles(heat_map, _SHARES[change.quantity]) for heat_map in maps)
         low, high = _band(maps[1])
         if change.quantity == "tail" and since:
             low = int((before[0] + since[0]) / 2) if before else low

@@ -155,7 +155,7 @@ def oddities(
         (timeline.begin(timeline.least_past), timeline.spans[-1][1]),
         timeline.interval_ns,
         len(series),
-        () if any(each.entry.name.startswith(LAYERS) for each in facts) else (_NO_EVENTS,),
+        () if any(fact.entry.name.startswith(LAYERS) for fact in facts) else (_NO_EVENTS,),
     )
 
 
@@ -164,7 +164,7 @@ def _quiet_span(timeline: Timeline, oddities: Sequence[Oddity]) -> Span:
     first, until = timeline.spans[0]
     if timeline.quiet is not None:
         return first, until
-    return first, max(first, min((each.from_ns for each in oddities), default=until))
+    return first, max(first, min((oddity.from_ns for oddity in oddities), default=until))
 
 
 _NO_EVENTS = "no single I/Os are recorded here: only counters are compared"
@@ -225,10 +225,10 @@ def _rate(events: Trace | Recording, facts: Sequence[Available], span: Span) -> 
     from .query import query
 
     most = 0
-    for each in facts:
-        group, _, name = each.entry.name.partition(".")
-        if group in LAYERS and name == "ops" and not each.counted:
-            answer = query(events, each.entry.name, from_ns=span[0], until_ns=span[1], columns=2)
+    for fact in facts:
+        group, _, name = fact.entry.name.partition(".")
+        if group in LAYERS and name == "ops" and not fact.counted:
+            answer = query(events, fact.entry.name, from_ns=span[0], until_ns=span[1], columns=2)
             assert isinstance(answer, Series)
             most = max(most, answer.total)
     return most / (span[1] - span[0])
@@ -380,10 +380,12 @@ def _smallest(left: Sequence[SubjectSeries]) -> tuple[Subject, bool, list[Subjec
     values = [one for one in left if one.subject.field and one.rest is not None]
     if not values:
         return left[0].subject, False, list(left)
-    candidates = [one for one in values if whole is None or _spans(one, whole)]
-    sets = [_alike(one, values) for one in candidates if _explains(one, [one])]
+    candidates = [value for value in values if whole is None or _spans(value, whole)]
+    sets = [
+        _alike(candidate, values) for candidate in candidates if _explains(candidate, [candidate])
+    ]
     if not sets:
-        fields = dict.fromkeys(one.subject.field for one in candidates)
+        fields = dict.fromkeys(candidate.subject.field for candidate in candidates)
         grown = (_grown(candidates, name) for name in fields)
         sets = [chosen for chosen in grown if chosen is not None]
     if sets:
@@ -449,7 +451,7 @@ def _alike(best: SubjectSeries, values: Sequence[SubjectSeries]) -> list[Subject
 
 def _grown(values: Sequence[SubjectSeries], name: str) -> list[SubjectSeries] | None:
     """Values of a field that explain a change together, the strongest first; None where none do."""
-    best = next(one for one in values if one.subject.field == name)
+    best = next(value for value in values if value.subject.field == name)
     alike = _alike(best, values)
     for size in range(2, len(alike) + 1):
         if _explains(best, alike[:size]):

@@ -87,7 +87,7 @@ def heat(
         assert isinstance(counts, HeatCounts)
         return counts
 
-    return answered(events, ask)
+    return answered(events, (question, kept), ask)
 
 
 def told_unmatched(
@@ -160,7 +160,7 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
             ),
         )
 
-    found = answered(events, ask)
+    found = answered(events, (question, kept), ask)
     if isinstance(found, Stack):
         keys = host_names().labels(named.breakdown, found.keys)
         return replace(found, statistic=named, keys=keys)
@@ -199,15 +199,24 @@ def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
     """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
         return [TraceEvents(events)]
-    # the class is not imported: it loads pyarrow, which takes longer than an answer from roll-ups
     if events.in_archive:
-        from ..tiers.archived import ArchiveEvents, ArchiveMaps
+        from ..tiers.archived import ArchiveMaps
 
-        return [Counters(events), ArchiveMaps(events), ArchiveEvents(events)]
-    exact: list[Tier] = [Counters(events), SegmentMaps(events), Events(events)]
+        return [Counters(events), ArchiveMaps(events), events_of(events)]
+    exact: list[Tier] = [Counters(events), SegmentMaps(events), events_of(events)]
     if not kept:
         return exact
     # not for traces: what it needs takes its time to load
     from ..kept.roll_ups import RollUps
 
     return [RollUps(events), *exact]
+
+
+def events_of(recording: Recording) -> Events:
+    """The tier of the events of a recording."""
+    if not recording.in_archive:
+        return Events(recording)
+    # not imported above: it loads pyarrow, which takes longer than an answer from roll-ups
+    from ..tiers.archived import ArchiveEvents
+
+    return ArchiveEvents(recording)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +16,16 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ..engine.cells import where
 from ..engine.engine import Engine, single
-from ..engine.windows import Window
 from ..language.conditions import field_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Statistic
-from ..plan import plan
+from ..plan import Frame, plan
 from ..question import Question
 from ..tiers import trace_tier
-from ..tiers.events import Events
-from .attribution import Rectangle, attach_events
+from .attribution import Rectangle
 from .notes import again, trouble
+from .query import events_of
 
 PAGE = 100
 """I/Os of a page unless filters otherwise."""
@@ -156,10 +156,8 @@ def list_ios(
     question = Question.of(statistic, (rectangle.from_ns, rectangle.until_ns), None, 1, source)
 
     def read_page() -> SingleIos:
-        frame = plan(question, [Events(events)]).frame
-        window = frame.window
-        with Engine(events.path) as engine:
-            attach_events(engine, window)
+        with open_events(events, question) as (engine, frame):
+            window = frame.window
             own, values = window.conditions(filters)
             conditions = [*own, *texts]
             both = {**values, **bound}
@@ -203,10 +201,8 @@ def find_io(events: Recording, key: str) -> SingleIo:
     end = int(values["time_ns"])
 
     def read() -> tuple[SingleIo, ...]:
-        window = window_around(events, source, end, end + 1)
-        with Engine(events.path) as engine:
-            attach_events(engine, window)
-            own, bound = window.conditions(())
+        with open_events(events, events_between(source, end, end + 1)) as (engine, frame):
+            own, bound = frame.window.conditions(())
             bound |= {f"k_{name}": value for name, value in values.items()}
             return read_rows(engine, source, [*own, *texts], bound, "LIMIT 1")
 
@@ -216,10 +212,20 @@ def find_io(events: Recording, key: str) -> SingleIo:
     return rows[0]
 
 
-def window_around(events: Recording, source: str, from_ns: int, until_ns: int) -> Window:
-    """The events of a source that were complete in a span of time."""
-    question = Question(None, (from_ns, until_ns), None, 1, source, "latency")
-    return plan(question, [Events(events)]).frame.window
+def events_between(source: str, from_ns: int, until_ns: int) -> Question:
+    """The question for the events of a source that were complete in a span of time."""
+    return Question(None, (from_ns, until_ns), None, 1, source, "latency")
+
+
+@contextmanager
+def open_events(recording: Recording, question: Question) -> Iterator[tuple[Engine, Frame]]:
+    """An engine to which the events of a question are `events`, and the question's frame."""
+    frozen = recording.frozen()
+    tier = events_of(frozen)
+    frame = plan(question, [tier]).frame
+    with Engine(frozen.path) as engine:
+        tier.read(frame, []).attach(engine, frame.window)
+        yield engine, frame
 
 
 def _is_key(name: str, word: str) -> bool:

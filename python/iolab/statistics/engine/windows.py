@@ -111,9 +111,10 @@ def window_of(
     """
     ends = [each for each in (snap.bounds(source), earlier) if each is not None]
     lost = [
-        (each["from_ns"], each["until_ns"] - 1)
-        for each in snap.lost
-        if each["source"] in (source, "") and None not in (each["from_ns"], each["until_ns"])
+        (segment["from_ns"], segment["until_ns"] - 1)
+        for segment in snap.lost
+        if segment["source"] in (source, "")
+        and None not in (segment["from_ns"], segment["until_ns"])
     ]
     ends += lost
     begun = begun_ns(snap.recording) or 0

@@ -58,7 +58,9 @@ class Merger:
             self._hour(hour)
         # the last one is not over
         if hours and len(hours[-1]) >= (
-            SINGLES if sum(self.about(each).rows for each in hours[-1]) <= FEW_ROWS else MANY
+            SINGLES
+            if sum(self.about(hour_file).rows for hour_file in hours[-1]) <= FEW_ROWS
+            else MANY
         ):
             self._into_one(TIERS[0], hours[-1], [self._sum(hours[-1])])
         for tier in TIERS:
@@ -97,7 +99,7 @@ class Merger:
         fine = taken = self._sum(hour)
         for tier in TIERS[1:]:
             taken = taken.longer(tier.seconds)
-            if not any(whole.within(each) for each in self._files(tier)):
+            if not any(whole.within(file) for file in self._files(tier)):
                 self._write(tier, whole, [taken])
         if len(hour) > 1:
             self._into_one(TIERS[0], hour, [fine])
@@ -106,9 +108,9 @@ class Merger:
         """Hours of a day that is over, one after the other, so that never the whole of it is in
         memory."""
         merged = min(
-            (found[-1].last if found else 0) for found in (self._files(each) for each in TIERS[1:])
+            (found[-1].last if found else 0) for found in (self._files(tier) for tier in TIERS[1:])
         )
-        held = [each for each in self._files(tier) if each.last <= merged]
+        held = [file for file in self._files(tier) if file.last <= merged]
         days = [
             part
             for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)
@@ -165,7 +167,7 @@ class Merger:
         """The hour that is not in the longest tier yet: the second in which it begins."""
         long = self._files(TIERS[-1])
         begin = long[-1].last if long else 0
-        held = [self.about(each).first_s for each in self._files(TIERS[0]) if each.last > begin]
+        held = [self.about(file).first_s for file in self._files(TIERS[0]) if file.last > begin]
         return min(held, default=2**62) // _HOUR * _HOUR
 
     def about(self, each: File) -> About:
@@ -178,7 +180,7 @@ class Merger:
         return files(self._directory, tier, self._name)
 
     def _sum(self, parts: Sequence[File]) -> Sums:
-        found = [tables.read(each.path) for each in parts]
+        found = [tables.read(part.path) for part in parts]
         width, first = max(each.width for each in found), found[0]
         return Sums(
             tables.added([each.wider(width).table for each in found], first.form),

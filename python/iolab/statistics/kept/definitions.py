@@ -99,7 +99,9 @@ class Definitions:
         """Without one."""
         return replace(
             self,
-            statistics={other: each for other, each in self.statistics.items() if other != name},
+            statistics={
+                other: statistic for other, statistic in self.statistics.items() if other != name
+            },
         )
 
     @property
@@ -124,7 +126,7 @@ class Definitions:
             "schema": SCHEMA,
             "kind": "keep",
             "revision": self.revision,
-            "statistics": [asdict(each) for each in self.statistics.values()],
+            "statistics": [asdict(statistic) for statistic in self.statistics.values()],
             "retention": dict(self.retention),
             "budget": {"bytes": self.bytes, "cpu_share": self.cpu_share},
         }
@@ -139,7 +141,7 @@ def read_definitions(directory: Path) -> Definitions | None:
     if data is None:
         return None
     try:
-        found = [_definition(each) for each in data["statistics"]]
+        found = [_definition(statistic) for statistic in data["statistics"]]
         kept = {tier.name: int(data["retention"][tier.name]) for tier in TIERS}
         size, share = data["budget"]["bytes"], data["budget"]["cpu_share"]
         limited = Definitions(

@@ -371,7 +371,7 @@ def _wrong(part: Part) -> str:
         status = part.path.stat()
     except FileNotFoundError:
         return "it is missing"
-    return known_damage(part.path, status) or (
+    return known_damage(part.path) or (
         ""
         if part.bytes in (None, status.st_size)
         else f"it has {status.st_size} bytes, {part.bytes} were written"

@@ -8,6 +8,7 @@ is what a merge left: it counts no more.
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Sequence
@@ -110,6 +111,31 @@ def files(directory: Path, tier: Tier, name: str, through: int | None = None) ->
         if not kept or not each.within(kept[-1]):
             kept.append(each)
     return kept
+
+
+def stamp(directory: Path) -> tuple[object, ...]:
+    """Changes whenever a file of what is kept does."""
+    paths = [directory / name for name in (DEFINITIONS, STATE, LIST)]
+    for tier in TIERS:
+        place = directory / "histograms" / tier.name
+        folders = [name for name in _names(place) if is_folder(name)]
+        paths += [place / name / file for name in folders for file in _names(place / name)]
+    return tuple((str(path), _status(path)) for path in paths)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208  names alone are needed
+    except OSError:
+        return []
+
+
+def _status(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_ctime_ns
 
 
 def replaced(directory: Path, tier: Tier, name: str) -> list[File]:

@@ -32,9 +32,11 @@ def span_of(recording: Recording) -> Span | None:
         state = None
     kept = (
         [
-            (each.first_ns, each.until_ns - 1)
-            for each in state.statistics.values()
-            if each.first_ns is not None and each.until_ns is not None and each.segments
+            (statistic.first_ns, statistic.until_ns - 1)
+            for statistic in state.statistics.values()
+            if statistic.first_ns is not None
+            and statistic.until_ns is not None
+            and statistic.segments
         ]
         if state is not None
         else []
@@ -54,7 +56,10 @@ def _there(recording: Recording) -> Span | None:
     first = recording.span()
     if first is None:
         return None
-    last = max(first[1], max((each.last_ns for each in recording.sample_segments()), default=0))
+    last = max(
+        first[1],
+        max((sample_segment.last_ns for sample_segment in recording.sample_segments()), default=0),
+    )
     sessions = sessions_of(snapshot(recording), last) or []
     return first[0], max([last, *(until - 1 for _, until in sessions)])
 
@@ -98,7 +103,7 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
         is_ours = (
             state is not None
             and state.is_signed
-            and any(each.segments for each in state.statistics.values())
+            and any(statistic.segments for statistic in state.statistics.values())
         )
         return (
             [*found, (directory / LIST, "it is missing: nothing says which files there were")]
@@ -118,5 +123,5 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
                 f"{known.damaged} line{'' if known.damaged == 1 else 's'} can't be believed",
             )
         )
-    found += [(each.file.path, each.words) for each in lost_files(directory)]
+    found += [(lost_file.file.path, lost_file.words) for lost_file in lost_files(directory)]
     return [*found, *((path, "no line lists it") for path in unlisted(directory))]

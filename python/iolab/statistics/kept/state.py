@@ -86,7 +86,7 @@ class State:
                         "kind": "kept",
                         "revision": self.revision,
                         "statistics": {
-                            name: asdict(each) for name, each in self.statistics.items()
+                            name: asdict(statistic) for name, statistic in self.statistics.items()
                         },
                     }
                 ),
@@ -104,7 +104,7 @@ def read_state(directory: Path) -> State | None:
     try:
         return State(
             int(data["revision"]),
-            {str(name): _kept(each) for name, each in data["statistics"].items()},
+            {str(name): _kept(statistic) for name, statistic in data["statistics"].items()},
             CRC in data,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

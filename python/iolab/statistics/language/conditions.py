@@ -55,20 +55,20 @@ def for_core(filters: Iterable[Filter]) -> tuple[dict[str, list[str]], list[Filt
     """(conditions that the native readers carry out, the others)."""
     core: dict[str, list[str]] = {}
     rest = []
-    for each in filters:
-        words = None if each.sign == "!=" else _core_words(each)
-        if words is not None and each.field in core:
+    for condition in filters:
+        words = None if condition.sign == "!=" else _core_words(condition)
+        if words is not None and condition.field in core:
             # all must hold: of names those that both allow; where none is left it takes more than
             # the readers know
             words = (
-                [word for word in core[each.field] if word in words]
-                if each.field in NAMES
+                [word for word in core[condition.field] if word in words]
+                if condition.field in NAMES
                 else None
             )
         if not words:
-            rest.append(each)
+            rest.append(condition)
         else:
-            core[each.field] = words
+            core[condition.field] = words
     return core, rest
 
 
@@ -80,11 +80,13 @@ def _core_words(condition: Filter) -> list[str] | None:
     if condition.field not in _CORE_RANGES:
         return None
     ranges = _ranges(condition)
-    if any(abs(end or 0) > _CORE_MOST for each in ranges for end in (each.low, each.high)):
+    if any(
+        abs(end or 0) > _CORE_MOST for interval in ranges for end in (interval.low, interval.high)
+    ):
         return None
     return [
-        f"{'' if each.low is None else each.low}..{'' if each.high is None else each.high}"
-        for each in ranges
+        f"{'' if interval.low is None else interval.low}..{'' if interval.high is None else interval.high}"
+        for interval in ranges
     ]
 
 
@@ -116,22 +118,22 @@ def sql_of(filters: Sequence[Filter]) -> tuple[list[str], dict[str, Any]]:
         bound[name] = value
         return f"${name}"
 
-    for each in filters:
-        field = field_of(each.field)
+    for condition in filters:
+        field = field_of(condition.field)
         column = field.column
         if field.kind == "name":
-            choices = [f"{column} IN ({', '.join(bind(value) for value in each.values)})"]
-            if field.missing in each.values:
+            choices = [f"{column} IN ({', '.join(bind(value) for value in condition.values)})"]
+            if field.missing in condition.values:
                 choices.append(f"{column} IS NULL")
         else:
             ends = [
-                [None if end is None else bind(end) for end in (one.low, one.high)]
-                for one in _ranges(each)
+                [None if end is None else bind(end) for end in (interval.low, interval.high)]
+                for interval in _ranges(condition)
             ]
             choices = [_held(column, low, high) for low, high in ends]
         text = f"({' OR '.join(choices)})"
         # unknown is no answer in SQL; here an event that lacks the field meets `!=`
-        texts.append(f"NOT coalesce({text}, false)" if each.sign == "!=" else text)
+        texts.append(f"NOT coalesce({text}, false)" if condition.sign == "!=" else text)
     return texts, bound
 
 

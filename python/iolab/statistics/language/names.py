@@ -181,7 +181,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
         while end < len(text) and text[end] not in _SPECIAL:
             end += 1
         name = text[place + 1 : end].strip()
-        sign = next((each for each in SIGNS if text.startswith(each, end)), "")
+        sign = next((sign for sign in SIGNS if text.startswith(sign, end)), "")
         if not sign and not text.startswith("]", end):
             raise (
                 _unclosed(text, end)

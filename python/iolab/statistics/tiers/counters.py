@@ -98,7 +98,8 @@ class Samples(Reading):
         breaks = window.snap.recording.breaks(window.source)
         readings = read(window, asked.entry.counter, parted=is_parted(asked))
         spreads = [
-            spread(each, asked.entry.counter, parts_of(asked), window, breaks) for each in readings
+            spread(reading, asked.entry.counter, parts_of(asked), window, breaks)
+            for reading in readings
         ]
         if list(self.spans) != [self.frame.whole]:
             spreads = [within(spread, window, self.spans) for spread in spreads]
@@ -142,7 +143,9 @@ def counted(recording: Recording, asked: Statistic, source: str | None) -> Snaps
     events = snapshot(recording).sources if entry.sources and source is None else []
     if any(name not in LAST for name in events):
         return None
-    asks = [each.field for each in asked.filters] + ([asked.breakdown] if asked.breakdown else [])
+    asks = [condition.field for condition in asked.filters] + (
+        [asked.breakdown] if asked.breakdown else []
+    )
     untold = [name for name in asks if name not in counter.breakdowns]
     if untold and events:
         return None
@@ -177,7 +180,7 @@ def parts_of(asked: Statistic) -> list[Part]:
 def is_parted(asked: Statistic) -> bool:
     """Whether it takes each object's own readings, not the machine's sum."""
     counter = asked.entry.counter
-    fields = {asked.breakdown, *(each.field for each in asked.filters)}
+    fields = {asked.breakdown, *(condition.field for condition in asked.filters)}
     return asked.breakdown == UTILIZATION.name or (
         counter is not None and not fields.isdisjoint(counter.objects)
     )
@@ -190,7 +193,7 @@ def build(
     counter, asked_for = asked.entry.counter, parts_of(asked)
     assert counter is not None
     parts = (
-        [part for part in asked_for if any(part.key in each.amounts for each in spreads)]
+        [part for part in asked_for if any(part.key in spread.amounts for spread in spreads)]
         if spreads
         else asked_for
     )
@@ -204,9 +207,11 @@ def build(
                 for field in counter.objects
             )
         ],
-        next((each for each in spreads if each.object == counter.always), None),
+        next((spread for spread in spreads if spread.object == counter.always), None),
     )
-    named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
+    named = any(
+        condition.field == counter.object and condition.sign == "=" for condition in asked.filters
+    )
     held = (
         {each.object for each in found}
         if named
@@ -235,7 +240,7 @@ def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
     """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden
     must be named by one of them."""
     if part.hidden and not any(
-        each.sign == "=" and each.field in counter.apart for each in filters
+        condition.sign == "=" and condition.field in counter.apart for condition in filters
     ):
         return False
     return all(_meets(counter.value(part, field), filters, field) for field in counter.apart)
@@ -263,9 +268,10 @@ def _filled(counter: Counter, found: list[Spread], always: Spread | None) -> lis
 def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
     """Whether a value meets the conditions on its field."""
     return all(
-        (value in [objects.meant(field, str(word)) for word in each.values]) == (each.sign == "=")
-        for each in filters
-        if each.field == field
+        (value in [objects.meant(field, str(word)) for word in condition.values])
+        == (condition.sign == "=")
+        for condition in filters
+        if condition.field == field
     )
 
 
@@ -302,20 +308,20 @@ def _rate(
 ) -> tuple[Floats, float]:
     """(value of each column, amount over all) of some parts of some objects; nan where one of them
     has none that is known."""
-    spreads = [each for each in spreads if any(part.key in each.amounts for part in parts)]
+    spreads = [spread for spread in spreads if any(part.key in spread.amounts for part in parts)]
     empty = np.zeros(len(spreads[0].covered)) if spreads else np.zeros(0)
     sums = [
-        sum((each.amounts[part.key] for part in parts if part.key in each.amounts), empty)
-        for each in spreads
+        sum((spread.amounts[part.key] for part in parts if part.key in spread.amounts), empty)
+        for spread in spreads
     ]
     unknown = (
-        np.array([(each.broken > 0) & (each.covered <= 0) for each in spreads]).any(axis=0)
+        np.array([(spread.broken > 0) & (spread.covered <= 0) for spread in spreads]).any(axis=0)
         if spreads
         else empty > 0
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         if counter.mean:
-            over = sum((each.over for each in spreads), empty)
+            over = sum((spread.over for spread in spreads), empty)
             value: Any = np.where(over > 0, sum(sums, empty) / over, np.nan)
         else:
             each_rate = [
@@ -323,7 +329,9 @@ def _rate(
                 for each, amount in zip(spreads, sums, strict=True)
             ]
             known = (
-                np.array([each.over > 0 for each in spreads]).any(axis=0) if spreads else empty > 0
+                np.array([spread.over > 0 for spread in spreads]).any(axis=0)
+                if spreads
+                else empty > 0
             )
             value = np.where(known, sum(each_rate, empty), np.nan)
     return np.where(unknown, np.nan, value), float(sum(amount.sum() for amount in sums))
@@ -365,7 +373,7 @@ def _over_time(
         values, amount = _rate(counter, spreads, chosen)
         if not len(values):
             return np.full(window.columns, np.nan), 0, float("nan")
-        over = sum(float(each.over.sum()) for each in spreads) if counter.mean else covered
+        over = sum(float(spread.over.sum()) for spread in spreads) if counter.mean else covered
         return (
             values,
             round(amount) if asked.entry.additive else 0,

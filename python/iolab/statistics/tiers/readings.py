@@ -131,7 +131,7 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
 def _every(times: Sequence[Integers]) -> Integers:
     """All moments in any of them, ascending."""
     most = max(times, key=len, default=np.zeros(0, dtype=np.int64))
-    others = [each for each in times if not np.array_equal(each, most)]
+    others = [time for time in times if not np.array_equal(time, most)]
     return np.unique(np.concatenate([most, *others])) if others else most
 
 

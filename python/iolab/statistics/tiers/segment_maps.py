@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...recording.base.checked_files import DamagedError, damages, is_known_damaged
+from ...recording.base.checked_files import DamagedError, damages, known_damage
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import HeatCounts, Y
 from ...recording.base.grids import WITHOUT, Grid, LogLinear
@@ -87,7 +87,7 @@ def files_of(window: Window, y: Y) -> MapFiles:
             )
         elif number in segments:
             unmapped.append(segments[number])
-    known = {file.file.path for file in files if is_known_damaged(file.file.path)}
+    known = {file.file.path for file in files if known_damage(file.file.path)}
     wrong = {part.path for part, _ in damages([file.file for file in files])}
     for file in files:
         if file.file.path not in wrong:

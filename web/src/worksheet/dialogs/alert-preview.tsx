@@ -65,12 +65,12 @@ function Chart({ found, alert }: { found: AlertPreview; alert: Alert }) {
 	const x = (moment: number) => ((moment - span.from) / (span.until - span.from)) * 1000;
 	const y = (value: number) => 100 - (95 * value) / most;
 	const first = raised[0];
-	const total = raised.reduce((sum, [from, until]) => sum + until - from, 0);
+	const total = raised.reduce((sum, { from_ns, until_ns }) => sum + until_ns - from_ns, 0);
 	return (
 		<>
 			<div class="preview-plot">
 				<svg viewBox="0 0 1000 100" preserveAspectRatio="none" aria-hidden="true">
-					{raised.map(([from, until]) => (
+					{raised.map(({ from_ns: from, until_ns: until }) => (
 						<rect key={from} class="raised" x={x(from)} width={Math.max(2, x(until) - x(from))} y="0" height="100" />
 					))}
 					<path
@@ -94,7 +94,7 @@ function Chart({ found, alert }: { found: AlertPreview; alert: Alert }) {
 					: `from ${words(Math.min(...known))} to ${words(Math.max(...known))}, limit ${words(limit)}`}
 				.{" "}
 				{first
-					? `It would have been raised ${raised.length === 1 ? "once" : `${raised.length} times`}, for ${lengthWords(total)} in all, first at ${momentWords(first[0], 1e9, whole.value.from)}.`
+					? `It would have been raised ${raised.length === 1 ? "once" : `${raised.length} times`}, for ${lengthWords(total)} in all, first at ${momentWords(first.from_ns, 1e9, whole.value.from)}.`
 					: "It would not have been raised."}
 			</p>
 		</>

@@ -169,9 +169,11 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 			colour: "",
 			single: true,
 		}));
-		const coloured = new Set(layerKeys(spec, named));
+		// those of the list, as the painter takes them: equal values have one order
+		const ordered = sorted(named);
+		const coloured = new Set(layerKeys(spec, ordered));
 		const wished = (key: string) => spec.mode === "rainbow" || spec.highlights.includes(key);
-		const list = sorted(named).map((item) => {
+		const list = ordered.map((item) => {
 			if (coloured.has(item.key)) return { ...item, colour: colourOfName(spec.by, item.key) };
 			// there are not enough colours to tell it apart: it is among the grey
 			return coloured.size > 0 && wished(item.key) ? { ...item, colour: REST } : item;

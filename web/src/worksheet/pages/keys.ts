@@ -130,8 +130,10 @@ export function listenToKeys(): () => void {
 	const heard = (event: KeyboardEvent) => {
 		if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || opened.value !== "") return;
 		const target = event.target as HTMLElement;
-		if (target.closest("input:not([type=checkbox]), select, textarea, [role=menu], dialog")) return;
-		if (event.key === " " && target.closest("button, input, a, summary")) return;
+		if (target.closest("input:not([type=checkbox], [type=range]), select, textarea, [role=menu], dialog")) return;
+		if (event.key === " " && target.closest("button, input:not([type=range]), a, summary")) return;
+		// a slider is moved by these
+		if (target.matches("[type=range]") && /^(Arrow|Page|Home|End)/.test(event.key)) return;
 		const own = heardOf([...PAGE_KEYS, ...TIME_KEYS, ...FRAME_KEYS]).find((each) => each.key === event.key);
 		if (view.value !== "worksheet" && !own?.everywhere) return;
 		const spec = focused();
