@@ -173,6 +173,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab archive fetch /srv/archive --host db1 --from -1h -o db1-hour",
         ),
     ),
+    "archive compact": (("join small files of all tables", "iolab archive compact /srv/archive"),),
+    "archive expire": (
+        ("delete snapshots older than a week", "iolab archive expire /srv/archive --older-than 7d"),
+    ),
     "archive outliers": (
         (
             "rank hosts by latency of the last hour",

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,12 +46,14 @@ time.sleep(1000)
 
 
 @pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "c"))
-    monkeypatch.delenv("SUDO_UID", raising=False)
-    yield
-    for network in networks():
-        end_process(network.pid, network.started)
+def _cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In a short path, as that of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="rig", dir="/tmp") as directory:
+        monkeypatch.setenv("XDG_CACHE_HOME", directory)
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        yield
+        for network in networks():
+            end_process(network.pid, network.started)
 
 
 @pytest.fixture

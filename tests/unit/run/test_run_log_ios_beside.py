@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ import pytest
 
 from iolab import _core
 from iolab.errors import ResultsError, RunError
+from iolab.recording.base.layout import SEGMENTS
 from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
@@ -332,7 +333,12 @@ def test_a_recorder_killed_at_the_take_over_costs_nothing(
     record(recorder, 0, 10)
     recorder.writer.mark("0001-aa", T0, T0 + 10 * SECOND, "run")
 
-    def die(*_: object, **__: object) -> None:
+    append_line = recovery.append_line
+
+    def die(path: Path, line: Mapping[str, Any], *, durable: bool = False) -> None:
+        if path.name != SEGMENTS:
+            append_line(path, line, durable=durable)
+            return
         recorder.die()
         raise RunError("the recorder hung up")
 

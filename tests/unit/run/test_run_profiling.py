@@ -211,7 +211,7 @@ def test_results_say_that_profiles_are_missing(do: Do, profiled: FakeHost) -> No
     shutil.rmtree(out / "profiles")
     standing = Results(out).standing
     assert standing is not None
-    assert (standing.planned, len(standing.lost)) == (10, 2)
+    assert (standing.planned, len(standing.gone)) == (10, 2)
 
 
 def test_a_host_where_perf_cannot_be_started_is_a_problem_in_words(

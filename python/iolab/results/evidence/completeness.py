@@ -24,14 +24,14 @@ class Standing:
 
     Attributes:
         planned: all of them; to_come: those without any evidence yet.
-        lost: names of runs that the journal says are finished, without evidence.
+        gone: names of runs that the journal says are finished, without evidence.
         damaged: changed files about the whole study, as texts.
         unknown: why journals can't be read, so that their planned and missing runs are unknown.
     """
 
     planned: int
     to_come: int
-    lost: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
 
@@ -39,17 +39,17 @@ class Standing:
         """A line for each thing that is missing; none where every planned run is there."""
         lines = []
         if self.to_come:
-            present = self.planned - self.to_come - len(self.lost)
+            present = self.planned - self.to_come - len(self.gone)
             lines.append(
                 f"{present} of {self.planned} planned runs {'is' if present == 1 else 'are'} there, {self.to_come} to come: "
                 "iolab run --resume continues a study that ended early"
             )
-        if self.lost:
-            is_single = len(self.lost) == 1
-            more = f" and {len(self.lost) - _NAMED} more" if len(self.lost) > _NAMED else ""
+        if self.gone:
+            is_single = len(self.gone) == 1
+            more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
             lines.append(
-                f"{len(self.lost)} finished run{'' if is_single else 's'} of {self.planned} "
-                f"{'is' if is_single else 'are'} missing with all evidence: {', '.join(self.lost[:_NAMED])}{more}"
+                f"{len(self.gone)} finished run{'' if is_single else 's'} of {self.planned} "
+                f"{'is' if is_single else 'are'} missing with all evidence: {', '.join(self.gone[:_NAMED])}{more}"
             )
         return [
             *lines,
@@ -133,7 +133,7 @@ def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
     return Standing(
         sum(part.planned for part in known_parts.values()),
         sum(part.to_come for part in known_parts.values()),
-        tuple(f"{name}/{run}" for name, part in known_parts.items() for run in part.lost),
+        tuple(f"{name}/{run}" for name, part in known_parts.items() for run in part.gone),
         tuple(why for part in known_parts.values() for why in part.unknown),
         tuple(f"{name}: {why}" for name, part in known_parts.items() for why in part.damaged),
     )
