@@ -19,6 +19,7 @@ from iolab.errors import ResultsError, RunError
 from iolab.recording.base.layout import SEGMENTS
 from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
+from iolab.recording.ledger import append_line
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
 from iolab.recording.write import recovery
@@ -332,8 +333,6 @@ def test_a_recorder_killed_at_the_take_over_costs_nothing(
     on."""
     record(recorder, 0, 10)
     recorder.writer.mark("0001-aa", T0, T0 + 10 * SECOND, "run")
-
-    append_line = recovery.append_line
 
     def die(path: Path, line: Mapping[str, Any], *, durable: bool = False) -> None:
         if path.name != SEGMENTS:

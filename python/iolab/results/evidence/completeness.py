@@ -24,7 +24,6 @@ class Standing:
 
     Attributes:
         planned: all of them; to_come: those without any evidence yet.
-        gone: names of runs that the journal says are finished, without evidence.
         damaged: changed files about the whole study, as texts.
         unknown: why journals can't be read, so that their planned and missing runs are unknown.
     """
@@ -32,6 +31,7 @@ class Standing:
     planned: int
     to_come: int
     gone: tuple[str, ...] = ()
+    """Names of runs that the journal says are finished, without evidence."""
     unknown: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
 

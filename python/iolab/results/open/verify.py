@@ -136,7 +136,7 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
                 "the journal says that this run finished",
                 f"run {name}",
             )
-            for name in (progress.lost if progress is not None else ())
+            for name in (progress.gone if progress is not None else ())
         ]
     try:
         unfinished = _open_runs(part)
