@@ -6,7 +6,7 @@ use crate::files_mounts::Mount;
 use iolab_core::syscall::notice::{mask, Handle, RawNotice};
 use iolab_core::syscall::{Opened, Seen};
 use nix::fcntl::{open, readlink, OFlag};
-use nix::sys::stat::{fstat, FileStat, Mode, SFlag};
+use nix::sys::stat::{fstat, stat, FileStat, Mode, SFlag};
 use nix::sys::statvfs::{fstatvfs, statvfs};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -72,7 +72,13 @@ impl Names {
     /// The file systems that are watched from now on.
     pub fn watch(&mut self, mounts: &[&Mount]) {
         self.file_systems.clear();
+        let devices: HashSet<u64> = mounts.iter().map(|mount| mount.device).collect();
         for mount in mounts {
+            // the path of a mount that another one hides leads to that one
+            let leads_to = |device: u64| device != mount.device && devices.contains(&device);
+            if stat(&mount.path).is_ok_and(|status| leads_to(status.st_dev)) {
+                continue;
+            }
             if let Ok(status) = statvfs(&mount.path) {
                 // the C library puts both halves of the kernel's number into one
                 let number = status.filesystem_id().to_ne_bytes();
@@ -229,4 +235,26 @@ pub fn without_remark(mut path: Vec<u8>, deleted: bool) -> Vec<u8> {
         path.truncate(path.len() - REMARK.len());
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_hidden_mount_is_no_copy_of_the_one_that_hides_it() {
+        let path = PathBuf::from("/");
+        let mount = |device| Mount { id: 1, device, root: path.clone(), path: path.clone(), kind: "ext4".into() };
+        let visible = mount(stat(&path).unwrap().st_dev);
+        let hidden = mount(visible.device + 1);
+        let mut names = Names::new(None);
+        names.watch(&[&hidden, &visible]);
+        let known: Vec<_> = names.file_systems.values().collect();
+        assert_eq!(known.len(), 1);
+        assert_eq!(known[0].iter().map(|mount| mount.device).collect::<Vec<_>>(), [visible.device]);
+        // a subvolume has a device number of its own, which no mount has
+        names.watch(&[&hidden]);
+        assert_eq!(names.file_systems.values().map(Vec::len).sum::<usize>(), 1);
+    }
 }
