@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..recording.base.counts import HeatCounts, LostKind, Y
@@ -131,8 +130,3 @@ def begins(counts: HeatCounts) -> str:
     if counts.t0_ns < _EPOCH:
         return ""
     return f"begins {datetime.fromtimestamp(counts.t0_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def join_parts(parts: Sequence[str]) -> str:
-    """Parts with dots between; empty ones are left out."""
-    return " · ".join(part for part in parts if part)
