@@ -309,8 +309,7 @@ def _clean(ctx: click.Context) -> int:
     """Remove the tracefs instances of dead probes."""
     from ..errors import UsageError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.leftovers import clean
-    from ..recorder.program import probe_path
+    from ..recorder.program import clean, probe_path
 
     extra_options = [
         name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recorder.interfaces import Outcome
+    from ..recorder.recorder import Outcome
     from ..recorder.settings import Budget, Retention
     from ..recorder.status import Status
 
