@@ -31,6 +31,8 @@ export const view = signal<View>("worksheet");
 export const offline = computed(() => inlined() !== null);
 
 const WRITES = 250;
+/** Ms between two questions for what can be answered, where something can already. */
+const SELDOM = 30_000;
 
 /** Find out what there is, show what the address says, and keep the address true. */
 export async function begin(): Promise<void> {
@@ -144,13 +146,17 @@ const sources = computed(() =>
 		.sort()
 		.join(),
 );
-const bare = computed(() => (facts.value?.live ?? false) && sheet.value.graphs.length === 0);
+/** How often a page without graphs asks what can be answered, in ms: often while nothing can. */
+const catalogueInterval = computed(() => {
+	if (!facts.value?.live || sheet.value.graphs.length > 0) return 0;
+	return catalogue.value.some(({ available }) => available) ? SELDOM : AGAIN;
+});
 
-/** Something new is recorded, or a worksheet that has nothing yet waits for it. */
+/** Something new is recorded, or a worksheet without graphs waits for it. */
 function refresh(): (() => void) | undefined {
 	if (sources.value) void untracked(refreshCatalogue);
-	if (!bare.value) return undefined;
-	const asking = setInterval(refreshCatalogue, AGAIN);
+	if (catalogueInterval.value === 0) return undefined;
+	const asking = setInterval(refreshCatalogue, catalogueInterval.value);
 	return () => clearInterval(asking);
 }
 
