@@ -16,7 +16,7 @@ from ..archive.progress import FILE, Progress, read_progress
 from ..errors import ResultsError
 from ..recording.write.writer import RecordingWriter
 from .intake import Sink
-from .passing_sink import PassingSink
+from .intake import Sink
 from .status import Status
 
 EVERY_S = 10
@@ -117,7 +117,7 @@ class PushProcess:
                     pipe.close()
 
 
-class ArchivingSink(PassingSink):
+class ArchivingSink(Sink):
     """The sink of a recording that is pushed while it grows. The writer learns which
     segments are archived, and the user when the archive can't be reached."""
 
