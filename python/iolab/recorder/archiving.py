@@ -16,7 +16,6 @@ from ..archive.progress import FILE, Progress, read_progress
 from ..errors import ResultsError
 from ..recording.write.writer import RecordingWriter
 from .intake import Sink
-from .intake import Sink
 from .status import Status
 
 EVERY_S = 10
