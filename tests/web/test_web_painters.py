@@ -22,8 +22,8 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
-from iolab.server.queries.compare_series import changes
-from iolab.server.queries.queries import ask
+from iolab.server.queries.answers import ask
+from iolab.server.queries.comparison import changes
 from support.browser import expect, until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording's own time: it continues where the machine's clock is set back, as do the times of a
-probe that begins after that, and the marks that are given by the machine's clock."""
+"""The recording's own time, which continues where the machine's clock is set back. The times of a later
+probe, and of marks that are given by that clock, are moved to it."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from ...statistics.language.names import Statistic, parse
 from ..base.store import Store
 from ..base.thread_pool import Workers
 from ..queries.listing import is_live
-from . import protobuf
-from .prometheus_text import TEXT, Family, Histogram, Labels, Sample, text
+from . import exposition
+from .exposition import TEXT, Family, Histogram, Labels, Sample, text
 
 LAG = 5 * 10**9
 """Of a recording that grows, events of the last so many ns wait for the next scrape: they still
@@ -244,11 +244,11 @@ def endpoint(exporter: Exporter, pool: Workers) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         binary = prefers_protobuf(request.headers.get("accept", ""))
         content = await pool.run(
-            lambda: protobuf.encode(exporter.families()) if binary else text(exporter.families())
+            lambda: exposition.encode(exporter.families()) if binary else text(exporter.families())
         )
         return Response(
             content,
-            headers={"content-type": protobuf.MEDIA_TYPE if binary else TEXT, "vary": "Accept"},
+            headers={"content-type": exposition.MEDIA_TYPE if binary else TEXT, "vary": "Accept"},
         )
 
     return answer
