@@ -16,6 +16,7 @@ from ...documents import Model
 from ...report.model.schema import maps_schema, typescript
 from ..alerts.alert import ALERTS, RESERVED
 from ..base.compared import COMPARED
+from ..base.fleet_models import FLEET
 from ..base.models import ANSWERS, Problem
 from ..base.start_models import START
 from ..base.worksheet import SHEETS
@@ -151,7 +152,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | COMPARED | START | SHEETS | KEEPING | MARKING | ALERTS
+    models = ANSWERS | COMPARED | START | FLEET | SHEETS | KEEPING | MARKING | ALERTS
     return models_json_schema(
         [(model, "serialization") for model in models.values()], ref_template=template
     )[1]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ...documents import Model
 from ...statistics.language.fields import MAPPED, QUANTIZED
 from ..base.compared import Changes, Difference
+from ..base.fleet_models import FleetAnswer
 from ..base.models import (
     DrawnMap,
     Extremes,
@@ -29,7 +30,7 @@ from ..base.models import (
     Who,
 )
 from ..base.store import Store
-from . import compare_heatmap, drill, listing, odd, peaks, queries, single_ios, split_heatmap
+from . import compare_heatmap, drill, fleet, listing, odd, peaks, queries, single_ios, split_heatmap
 from .parameters import (
     AGAINST,
     AROUND,
@@ -213,6 +214,13 @@ ROUTES = (
         (RECORDING,),
         (Losses,),
         listing.losses,
+    ),
+    Route(
+        "/fleet",
+        "A measure of all hosts of an archive over time.",
+        (fleet.ARCHIVE, fleet.MEASURE, *SPAN, fleet.FLEET_COLUMNS),
+        (FleetAnswer,),
+        fleet.fleet,
     ),
 )
 """Every path that answers a question, once."""
