@@ -319,8 +319,9 @@ class Watch:
     def _keep(self, recording: str, action: Keep) -> str:
         """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
         this still runs. Why it isn't kept, or nothing."""
-        place, asked = self._store.path(recording), parse(action.statistic)
+        asked = parse(action.statistic)
         try:
+            place = self._store.writable_path(recording)
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
             states = [
