@@ -16,8 +16,7 @@ from ...history.store import FILE as HISTORY
 from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
 from ...recording.base.layout import FACTS as RECORDING
-from ...recording.read.open import open_events
-from ...recording.read.recording import Recording
+from ...recording.read.recording import Recording, open_events
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.multi_host import FILE as HOSTS
