@@ -203,6 +203,19 @@ def test_time_is_moved_and_zoomed(open_page: Any) -> None:
     page.mouse.move(strip["x"] + strip["width"] * 0.6, strip["y"] + 5, steps=3)
     page.mouse.up()
     later()
+    # its end alone, and all of it by a double click
+    end = page.locator(".overview [data-end=until]").bounding_box()
+    page.mouse.move(end["x"] + 4, end["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 4 - strip["width"] / 6, end["y"] + 5, steps=3)
+    page.mouse.up()
+    reads(page, re.compile(r"^(29|30|31)(\.\d+)? seconds$"))
+    expect(page.locator(".overview .lane-name")).to_have_text(
+        [re.compile("^IOPS ≤ .*/s$"), re.compile("^p99 ≤ .* [mµ]?s$")]
+    )
+    expect(page.locator(".overview .losses")).to_have_count(1)
+    page.mouse.dblclick(strip["x"] + 5, strip["y"] + 5)
+    reads(page, "90 seconds")
 
 
 def test_graphs_have_a_time_of_their_own_or_share_it(open_page: Any) -> None:

@@ -27,6 +27,7 @@ from ..recording.write.writer import RecordingWriter, keep_private
 from ..statistics import kept
 from ..statistics.kept.manage import begin
 from ..statistics.kept.writer import Keeper
+from . import archiving
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
@@ -269,6 +270,11 @@ class Session:
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
         self._samba = samba
+        self._push = (
+            None
+            if settings.archive is None
+            else archiving.PushProcess.of(directory, settings.archive)
+        )
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         facts = {
@@ -318,6 +324,13 @@ class Session:
             with contextlib.suppress(PermissionError):
                 os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
+    def finish_archive(self) -> None:
+        """Push the remaining segments of a recording that ended; nothing without an archive. ResultsError
+        where something is not archived: the recording has it. KeyboardInterrupt leaves the rest to
+        a later push."""
+        if self._push is not None and self._writer is not None and self._settings.archive:
+            archiving.finish(self._writer.directory, self._settings.archive, self._push)
+
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer
         self._note()
@@ -326,6 +339,15 @@ class Session:
             sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
         if self._samba is not None:
             sink = SmbSink(sink, self._samba, self._heard.notice)
+        if self._push is not None:
+            sink = archiving.ArchivingSink(
+                sink,
+                writer,
+                self._push,
+                self._recorder.status,
+                self._heard.notice,
+                drops_archived=self._settings.drops_archived,
+            )
         return sink
 
     def _renew(self, hello: Mapping[str, Any]) -> None:

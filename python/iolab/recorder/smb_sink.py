@@ -259,7 +259,7 @@ class SmbSink(Sink):
         notice: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: the argument list of a shell that runs `smb_sessions.SCRIPT` on the recorded
+        """`begin`: the argument list of a shell that runs `SCRIPT` on the recorded
         host; `notice`: takes what a user should know, each once."""
         super().__init__(sink)
         self._begin, self._notice, self._now = begin, notice, now

@@ -265,7 +265,7 @@ class PoolSink(Sink):
         describe: Callable[[str, Mapping[str, Any]], object],
         own_ns: Callable[[int], int],
     ) -> None:
-        """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is
+        """`begin`: the argument list of a shell that runs `SCRIPT`, on the host that is
         recorded; `describe` notes what is known of a source; `own_ns`: see `PoolCounts`."""
         super().__init__(sink)
         self._begin, self._describe, self._own_ns = begin, describe, own_ns

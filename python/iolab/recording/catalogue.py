@@ -558,20 +558,17 @@ def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
 
     if not read.batches:
         return None
-    table = pa.Table.from_batches(read.batches)
+    # one dictionary and one aggregation: a group_by for each batch of a second costs 0.6 ms
+    table = pa.Table.from_batches(read.batches).unify_dictionaries()
     times = table.column("time_ns").to_numpy()
-    sources: dict[str, int] = {}
-    for batch in read.batches:
-        part = pa.Table.from_batches([batch])
-        part = (
-            part.select(["source", "count"])
-            if "count" in part.column_names
-            else part.select(["source"]).append_column(
-                "count", pa.array([1] * part.num_rows, pa.uint64())
-            )
-        )
-        for row in part.group_by("source").aggregate([("count", "sum")]).to_pylist():
-            sources[row["source"]] = sources.get(row["source"], 0) + row["count_sum"]
+    counts = table.select(["source"]).append_column(
+        "count",
+        table.column("count")
+        if "count" in table.column_names
+        else pa.array([1] * table.num_rows, pa.uint64()),
+    )
+    sums = counts.group_by("source").aggregate([("count", "sum")])
+    sources = {row["source"]: row["count_sum"] for row in sums.to_pylist()}
     return Segment(
         number,
         path,

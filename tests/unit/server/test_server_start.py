@@ -222,8 +222,21 @@ def test_the_index_is_used_until_a_study_changes(
     assert read in (["2"], [])
 
 
+def test_caches_that_reading_stores_do_not_change_a_study(home: Path, tmp_path: Path) -> None:
+    study = tmp_path / "folder/1"
+    shutil.copytree(home / "results/night-01", study)
+    for cache in (study / "caches.json", *study.glob("*.parquet")):
+        cache.unlink(missing_ok=True)
+    index = StudyIndex(Store([study]), None)
+    index._ends.set()  # the test reads, not a thread
+    assert index.facts()[1] == 1
+    assert index.read_next()
+    assert (study / "caches.json").exists()
+    assert index.facts()[1] == 0
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 1}', '{"schema": 9}', "[" * 99_999])
-def test_a_damaged_index_is_read_anew(home: Path, tmp_path: Path, content: str) -> None:
+def test_a_damaged_index_is_read_again(home: Path, tmp_path: Path, content: str) -> None:
     file = tmp_path / "studies.json"
     file.write_text(content)
     index = StudyIndex(Store([home / "results/night-01"]), file)
