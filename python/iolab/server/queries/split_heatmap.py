@@ -11,7 +11,7 @@ from ...errors import UsageError
 from ...recording.base.counts import HeatCounts, alike, merge
 from ...recording.read.breakdown import Dimension
 from ...statistics.answers.json_form import OTHERS
-from ...statistics.ask.drill import narrowed
+from ...statistics.ask.drill import narrow
 from ...statistics.language.fields import MAPPED, near
 from ...statistics.language.names import Statistic
 from ..base.models import DrawnMap, Layers
@@ -94,7 +94,7 @@ def _pinned(request: Request, ends: tuple[int, int]) -> Request:
 
 
 def _of(asked: Statistic, by: str, key: str) -> Statistic:
-    return replace(narrowed(replace(asked, breakdown=by), key), breakdown=asked.breakdown)
+    return replace(narrow(replace(asked, breakdown=by), key), breakdown=asked.breakdown)
 
 
 def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:
