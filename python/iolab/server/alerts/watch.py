@@ -218,7 +218,7 @@ class Watch:
                     ),
                 )
             if isinstance(action, Keep):
-                manage.checked(action.statistic)
+                manage.parse_name(action.statistic)
 
     def _recording(self, alert: Alert) -> str:
         """The recording that is meant: where none is named the one that is served."""
@@ -325,7 +325,9 @@ class Watch:
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
             states = [
-                row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))
+                row["state"]
+                for row in manage.list_kept(place)
+                if same(asked, parse(row["statistic"]))
             ]
             if states != ["suspended"]:
                 change = manage.resume if states else manage.add

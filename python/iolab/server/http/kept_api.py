@@ -184,7 +184,7 @@ def _answer(store: Store, name: str, rows: list[dict[str, Any]] | None = None) -
     return Kept.model_validate(
         {
             "recording": name,
-            "kept": manage.listed(path) if rows is None else rows,
+            "kept": manage.list_kept(path) if rows is None else rows,
             "limits": manage.limits(path),
         }
     )
