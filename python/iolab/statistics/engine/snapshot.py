@@ -157,9 +157,7 @@ def choose(
     if not sources:
         raise FormatError("holds no events", where=place)
     first, *others = preference(list(sources), preferred)
-    return first, [
-        f"{first} events; --source {' or '.join(others)} for the others"
-    ] if others else []
+    return first, [f"{first} events; source {' or '.join(others)} has the others"] if others else []
 
 
 FRESH_NS = 10**9
