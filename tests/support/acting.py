@@ -156,6 +156,7 @@ class Listener:
 
     runs: list[tuple[int, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    study: Study | None = None
     plan: Plan | None = None
     end: Outcome | None = None
     waits: int = 0
@@ -164,7 +165,7 @@ class Listener:
     values: list[dict[str, float]] = field(default_factory=list)
 
     def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
-        self.plan = plan
+        self.study, self.plan = study, plan
 
     def begin_run(self, run: PlannedRun, name: str) -> None:
         pass

@@ -30,6 +30,8 @@ _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log", "log_avg_msec", "nam
 """Options of fio that change no load."""
 _SCRATCH = re.compile(r"scratch(-\d+)?")
 """Directory of results in which runs have theirs, if the target names no other."""
+_MADE = re.compile(r"iolab-[0-9a-f]{12}")
+"""Directory that a study makes for its runs, below the path of its target."""
 
 Match = Literal["variant"]
 
@@ -329,12 +331,15 @@ def differences_of(runs: Sequence[Run]) -> tuple[Difference, ...]:
 
 
 def _without_own_directory(value: str, run: Run) -> str:
-    """An option without the directory that iolab made for the run, in which all runs differ: the
-    directory above it, or "scratch" if that is of the results themselves."""
+    """An option without the directories that iolab made for the run and its study, in which all
+    runs differ: the directory above them, or "scratch" if that is of the results themselves."""
     above, _, last = value.rpartition("/")
     if last != run.evidence.name:
         return value
-    return "scratch" if _SCRATCH.fullmatch(PurePosixPath(above).name) else above
+    name = PurePosixPath(above).name
+    if _MADE.fullmatch(name):
+        return str(PurePosixPath(above).parent)
+    return "scratch" if _SCRATCH.fullmatch(name) else above
 
 
 def unmatched_of(runs: Iterable[Run]) -> tuple[Unmatched, ...]:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which block devices are meant: names as users type them to the kernel's numbers, partitions to
-their disks."""
+"""Block devices by the names that users type: the kernel's numbers of their disks."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import UsageError
 from ..hosts.base.host import Host, text_or_none
+from ..hosts.facts.mounted_devices import top_devices
+from ..hosts.facts.mounts import mount_of
 
 _NUMBER = re.compile(r"\d+:\d+")
 
@@ -42,15 +43,14 @@ def find_devices(host: Host, named: list[str] | tuple[str, ...]) -> list[Recorde
     return list(devices.values())
 
 
-def devices_behind(host: Host, mount: str) -> list[RecordedDevice]:
-    """The disk of the file system that is mounted at, or holds, a path; none where it has no block
-    device (tmpfs, btrfs, networks)."""
-    number = _mount_number(text_or_none(host, "/proc/self/mountinfo") or "", host.resolve(mount))
-    if number is None or not host.is_directory(f"/sys/dev/block/{number}"):
-        return []
-    device = _find(host, number)
+def devices_behind(host: Host, path: str) -> list[RecordedDevice]:
+    """The disks of the file system that holds a path; none where no block device is known (tmpfs,
+    networks)."""
+    mount = mount_of(text_or_none(host, "/proc/self/mountinfo") or "", host.resolve(path))
+    names = [] if mount is None else top_devices(host, mount)
     return [
-        RecordedDevice(device.name, device.number, f"block: {device.name}, the disk behind {mount}")
+        replace(device, said=f"block: {device.name}, the disk behind {path}")
+        for device in find_devices(host, names)
     ]
 
 
@@ -86,18 +86,3 @@ def _known_devices(host: Host) -> str:
         return "'lsblk' lists them"
     used = [name for name in names if (text_or_none(host, f"/sys/block/{name}/size") or "0") != "0"]
     return f"there are: {', '.join(used)}" if used else "'lsblk' lists them"
-
-
-def _mount_number(mountinfo: str, path: str) -> str | None:
-    """`major:minor` of the longest mount point that holds a path; of equal ones the last
-    (proc_pid_mountinfo(5))."""
-    best: tuple[int, str] | None = None
-    for line in mountinfo.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 6:
-            continue
-        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
-        holds = path == point or path.startswith(point.rstrip("/") + "/")
-        if holds and (best is None or len(point) >= best[0]):
-            best = (len(point), fields[2])
-    return None if best is None else best[1]

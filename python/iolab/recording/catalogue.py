@@ -12,6 +12,7 @@ import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,8 @@ class Catalogue:
         name. sealed: sealed files by kind, ascending, without those that retention deleted. maps:
         files of default maps by name and number, with their status where it was read. hot: hot
         files by kind and number. answers: what was computed from this catalogue, for others to
-        keep: a change of the recording makes another catalogue.
+        keep: a change of the recording makes another catalogue. version: of this catalogue alone in
+        this process.
     """
 
     path: Path
@@ -98,6 +100,7 @@ class Catalogue:
     maps: Mapping[str, Mapping[int, FileStatus]]
     hot: Mapping[Kind, Mapping[int, HotRead]]
     answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    version: int = field(default_factory=count().__next__, compare=False, repr=False)
 
     @classmethod
     def read(cls, path: Path, cache: FileCache | None = None) -> Catalogue:

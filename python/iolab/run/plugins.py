@@ -12,6 +12,7 @@ from .. import registry
 from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base.host import Host
+from ..hosts.facts.mounts import mount_of
 from ..hosts.ssh.remote_paths import scratch_on
 from ..sources.base import Source
 from ..sources.recorded import RecordedSource
@@ -20,7 +21,6 @@ from ..study.load import Study
 from ..study.plan import run_seconds
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.commands import refusals
-from ..targets.mounts import mount_of
 from ..units import format_quantity
 from ..workloads.base import Load, Workload
 from .clients import LEAD, Clients, check_cells, load_of_all, of_client

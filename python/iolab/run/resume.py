@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +104,10 @@ def recorded_study(
             hint="leave such flags out with --resume: they are kept with the results. A study with "
             'order = "sessions" measures its variants on different boots',
         )
-    return load_study(
+    study = load_study(
         kept, before, host=host, directory=Path(manifest.study.get("directory", path.parent))
     )
+    return replace(study, name=manifest.name)  # the kept file is named study.toml
 
 
 def read_past(directory: Path) -> Past:

@@ -282,8 +282,8 @@ class StudyRunner:
         for change in changed:
             self._listener.notice(f"another environment than the runs before: {change}")
         self._listener.notice(
-            f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
-            f"{remaining} are done now"
+            f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs exist, "
+            f"{remaining} remain"
         )
 
     def _note_ground(

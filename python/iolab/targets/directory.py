@@ -14,14 +14,14 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
+from ..hosts.facts.mounted_devices import Backing, backing, device_facts
+from ..hosts.facts.mounts import Mount, mount_of
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, check_cold, check_may_be_cold, check_on_disk, drop_caches
 from .commands import refusals
-from .devices import Backing, backing, device_facts
 from .disks import make_recorded
 from .made import Made, elsewhere
-from .mounts import Mount, mount_of
 from .space import check_writable, existing, survey, usage, write_back
 
 RESERVE = 0.05

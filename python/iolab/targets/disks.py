@@ -14,11 +14,11 @@ from ..errors import RunError
 from ..hosts.base.host import Host, text_or_none
 from ..hosts.base.options import OptionProblem, Options, problems_error
 from ..hosts.facts.host_facts import Facts
+from ..hosts.facts.mounted_devices import device_facts
+from ..hosts.facts.mounts import mount_of
 from .base import Permissions
-from .devices import device_facts
 from .loops import Loop, LoopOptions, check_fit, check_loop, check_loop_room, make_loops
 from .made import Made, elsewhere
-from .mounts import mount_of
 from .safety import Device, check_may_overwrite, check_unused, find_device
 from .space import existing
 

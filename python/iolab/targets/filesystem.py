@@ -12,6 +12,7 @@ from ..hosts.base.host import Host, need
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
+from ..hosts.facts.mounts import Mount, mount_of, mounts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import check_cold, check_fincore, drop_caches
@@ -20,7 +21,6 @@ from .disks import Disks, make_recorded
 from .filesystem_options import FilesystemOptions
 from .made import Made
 from .mkfs import PACKAGES, mkfs_command, mount_options
-from .mounts import Mount, mount_of, mounts
 from .space import Usage, survey, usage, write_back
 
 RESERVE = 0.02

@@ -26,10 +26,10 @@ from uuid import UUID
 from ..errors import RunError
 from ..files import open_for_writing, read_regular
 from ..hosts.base.host import Host
+from ..hosts.facts.mounts import mounts
 from ..hosts.ssh.remote_paths import here, scratch_on
 from ..untrusted_text import parse_json
 from .commands import pause, try_command
-from .mounts import mounts
 from .zpool_pool import PREFIX
 from .zpool_pool import remove as remove_pools
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from ..errors import RunError
 from ..hosts.base.host import Host, need, text_or_none
+from ..hosts.facts.mounted_devices import partitions, stack_of
+from ..hosts.facts.mounts import mount_of, mounts
 from .base import Permissions
 from .commands import interpreter
-from .devices import partitions, stack_of
 from .made import signatures
-from .mounts import mount_of, mounts
 
 _STABLE = ("by-id", "by-path", "by-partuuid", "by-partlabel")
 _ERASED = ("by-uuid", "by-label")

@@ -16,11 +16,11 @@ from ..hosts.base.host import Host, need
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
+from ..hosts.facts.mounted_devices import device_facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import drop_caches
 from .commands import do, need_root, refusals, try_command
-from .devices import device_facts
 from .disks import make_recorded
 from .made import Made
 from .safety import Device, check_may_overwrite, check_unused, find_device

@@ -211,6 +211,7 @@ def test_results_without_a_common_cell_are_refused() -> None:
         ("/lab/{}/scratch", []),
         ("/lab/{}/scratch-2", []),
         ("/mnt/same", []),
+        ("/mnt/same/iolab-{1:012x}", []),
         (
             "/mnt/{}",
             [("fio option directory", {"A": ("/mnt/A",), "B": ("/mnt/B",)})],
@@ -221,11 +222,12 @@ def test_the_directory_that_was_made_for_a_run_is_not_a_difference(
     base: str, differences: list[tuple[str, dict[str, tuple[str, ...]]]]
 ) -> None:
     runs = [
-        replace(each, options={"directory": f"{base.format(each.variant)}/{each.evidence.name}"})
-        for each in days("AB")
+        replace(run, options={"directory": f"{parent}/{run.evidence.name}"})
+        for run in days("AB")
+        for parent in [base.format(run.variant, ord(run.variant))]
     ]
-    found = compare(runs, "write.iops")
-    assert [(item.name, item.values) for item in found.differences] == differences
+    comparison = compare(runs, "write.iops")
+    assert [(item.name, item.values) for item in comparison.differences] == differences
 
 
 def test_what_differs_in_the_environment_is_the_first_that_is_shown() -> None:

@@ -40,11 +40,23 @@ def test_what_is_missing_is_done_in_the_same_order_under_the_same_names(
     assert [number for number, _, _ in heard.runs] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert all(path.read_bytes() == data for path, data in before.items())
     agreed(out)
-    assert "resumed: 3 of 8 runs are there, 5 are done now" in heard.notes
+    assert "resumed: 3 of 8 runs exist, 5 remain" in heard.notes
     assert heard.end is not None
     assert (heard.end.finished, heard.end.failed, heard.end.remaining) == (8, 0, 0)
     kinds = [event["event"] for event in read_journal(out)[0]]
     assert (kinds.count("planned"), kinds.count("resumed"), kinds[-1]) == (8, 1, "closed")
+
+
+def test_a_resumed_study_keeps_the_name_of_its_file(
+    do: Do, study: Path, host: FakeHost, heard: Listener
+) -> None:
+    text = study.read_text().replace('name = "small"\n', "")
+    path = study.with_name("nightly.toml")
+    path.write_text(text)
+    do(path=path, interrupts=stop_after(3, host))
+    do(path=path, resume=True)
+    assert heard.study is not None
+    assert heard.study.name == "nightly"
 
 
 def test_resuming_nothing_begins(do: Do) -> None:

@@ -16,9 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
-from iolab.server.base import places
-from iolab.server.base.places import kind_of, search
-from iolab.server.base.store import Store
+from iolab.server.base import store
+from iolab.server.base.store import Store, kind_of, search
 from iolab.server.http.access import Door
 from iolab.server.http.actions import state_in
 from iolab.server.http.app import application
@@ -165,7 +164,7 @@ def test_a_folder_is_searched_within_bounds(
     near.touch()
     assert search(tmp_path).places == [("results", near.parent)]
     assert kind_of(tmp_path / "a") == "folder"
-    monkeypatch.setattr(places, "MOST", 3)
+    monkeypatch.setattr(store, "MOST", 3)
     assert [path for path, _ in search(tmp_path).problems] == [tmp_path]
 
 
@@ -223,8 +222,21 @@ def test_the_index_is_used_until_a_study_changes(
     assert read in (["2"], [])
 
 
+def test_caches_that_reading_stores_do_not_change_a_study(home: Path, tmp_path: Path) -> None:
+    study = tmp_path / "folder/1"
+    shutil.copytree(home / "results/night-01", study)
+    for cache in (study / "caches.json", *study.glob("*.parquet")):
+        cache.unlink(missing_ok=True)
+    index = StudyIndex(Store([study]), None)
+    index._ends.set()  # the test reads, not a thread
+    assert index.facts()[1] == 1
+    assert index.read_next()
+    assert (study / "caches.json").exists()
+    assert index.facts()[1] == 0
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 1}', '{"schema": 9}', "[" * 99_999])
-def test_a_damaged_index_is_read_anew(home: Path, tmp_path: Path, content: str) -> None:
+def test_a_damaged_index_is_read_again(home: Path, tmp_path: Path, content: str) -> None:
     file = tmp_path / "studies.json"
     file.write_text(content)
     index = StudyIndex(Store([home / "results/night-01"]), file)

@@ -50,7 +50,7 @@ export function nextMultiple(length: number, unit: number): number {
 	return multiple ? Math.round(times) + 1 : 1;
 }
 
-/** Seconds from which on a length is told in two units. */
+/** Seconds from which on a length is shown in two units. */
 const TWO = 120;
 
 /** A length of time in words, such as "2 hours" or "18 minutes 12 seconds". */

@@ -37,9 +37,8 @@ from .alert import (
     RaisedSpan,
 )
 from .alert_log import LogFile
-from .alert_rule import SECOND, Event, Reading, Standing, sentence, step
+from .alert_rule import SECOND, Event, Reading, Standing, parse_hours, sentence, step
 from .commands import Commands
-from .schedule import parse_hours
 
 MOST = 50
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
@@ -320,8 +319,9 @@ class Watch:
     def _keep(self, recording: str, action: Keep) -> str:
         """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
         this still runs. Why it isn't kept, or nothing."""
-        place, asked = self._store.path(recording), parse(action.statistic)
+        asked = parse(action.statistic)
         try:
+            place = self._store.writable_path(recording)
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
             states = [

@@ -15,7 +15,7 @@ from ..base.models import Marks
 from ..base.store import Store
 from ..base.worksheet import Text
 from ..queries import listing
-from ..queries.query_params import recording_of
+from ..queries.parameters import recording_of
 
 LONGEST_LABEL = 200
 LONGEST_NOTE = 4000
@@ -47,10 +47,6 @@ class MarkRemove(Model):
     from_ns: Time
 
 
-MARKING: dict[str, type[Model]] = {model.__name__: model for model in (MarkAdd, MarkRemove)}
-"""What setting marks needs, by name."""
-
-
 def add(store: Store, change: MarkAdd) -> Marks:
     """Set a mark."""
     name, recording = _recording(store, change.recording)
@@ -73,4 +69,5 @@ def _recording(store: Store, name: str) -> tuple[str, Recording]:
         raise UsageError(
             "a trace has no marks", where=name, hint="iolab import makes a recording of it"
         )
+    store.writable_path(name)
     return name, recording

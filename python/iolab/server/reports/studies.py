@@ -37,8 +37,9 @@ MOST_ENTRIES = 50_000
 
 _CODE = ("formats", "results", "stats", "compare", "report")
 """Groups of the package whose code decides what the index says."""
-_STAMPED = ("", MANIFEST, HOSTS, JOURNAL, RUNS)
-"""Names in a results directory that change when its facts do."""
+_STAMPED = (MANIFEST, HOSTS, JOURNAL, RUNS)
+"""Names in a results directory that change when its facts do. The directory itself also changes
+when reading stores caches in it."""
 _WRITE_SECONDS = 5.0
 _REST = 0.5
 """Share of the time that reading took for which the thread then rests: questions go first."""
@@ -163,7 +164,7 @@ def stamp_of(path: Path) -> str:
     """What changes when the facts of results do: size and time of some of their files, those of
     each host where there are several."""
     stamps = _stamps(str(path), _STAMPED)
-    if stamps[2]:
+    if stamps[_STAMPED.index(HOSTS)]:
         try:
             with os.scandir(path) as entries:
                 hosts = sorted(entry.path for entry in entries if entry.is_dir())

@@ -32,7 +32,7 @@ export function TimeBar() {
 					<Button id="forward" title="Later (])" label="▶" act={() => move(0.5)} />
 					{facts.value?.live ? (
 						<button type="button" id="pause" aria-pressed={!live} title="Hold or follow (space)" onClick={pause}>
-							{live ? "Pause" : "Go on"}
+							{live ? "Pause" : "Resume"}
 						</button>
 					) : (
 						<Button id="latest" title="The latest (n)" label="Latest" act={toNow} />

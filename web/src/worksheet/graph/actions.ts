@@ -60,7 +60,7 @@ export function said(drawn: Drawn, point: Point): Words | null {
 	const found = idle ? null : content.at(time, yValue(box, content.axis, y));
 	if (found) return { ...words, ...found, ...missing };
 	if (blank) return { ...words, nothing: "was recorded here in one of the two times", ...missing };
-	if (idle) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
+	if (idle) return { ...words, nothing: "happened here, though some I/O was expected", ...missing };
 	return lost || named.length > 0 ? { ...words, ...missing } : null;
 }
 

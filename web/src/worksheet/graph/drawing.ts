@@ -174,9 +174,9 @@ export function drawingOf(
 		const band = (name: string, from: number | null, until: number) => {
 			const element = place.querySelector<HTMLElement>(`:scope > .${name}`);
 			if (!element) return;
-			const gone = from === null || until - origin < span.from || from - origin > span.to;
-			element.hidden = gone;
-			if (gone) return;
+			const outside = from === null || until - origin < span.from || from - origin > span.to;
+			element.hidden = outside;
+			if (outside) return;
 			element.style.left = `${x(from) * zoom}px`;
 			element.style.width = `${Math.max(1, (x(until) - x(from)) * zoom)}px`;
 			element.style.top = `${box.top * zoom}px`;
@@ -268,7 +268,7 @@ function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, 
 		inside(spans, span).some(([from, to]) => to - from >= (least * (span.to - span.from)) / box.width);
 	const words = [
 		seen(blank) && "hatched: not recorded",
-		seen(idle) && "shaded: no I/O, though some was due",
+		seen(idle) && "shaded: no I/O, though some was expected",
 		seen(late, LATE) && `dotted: ${unanswered()}`,
 	];
 	stateOf(id).blank.value = words.filter(Boolean).join(" · ");

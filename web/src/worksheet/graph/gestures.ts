@@ -199,18 +199,18 @@ function modeOf(
 	return content?.cells || ctrlKey || marks !== spec.id ? "mark" : "time";
 }
 
-/** Put the crosshair of the keys at a point of the plot, with what stands there in words where `tells`; null takes both away. */
-function showCross(canvas: HTMLCanvasElement, drawn: Drawn, point: Point | null, tells: boolean): void {
+/** Put the crosshair of the keys at a point of the plot, with its values as a tooltip where `tooltips`; null removes both. */
+function showCross(canvas: HTMLCanvasElement, drawn: Drawn, point: Point | null, tooltips: boolean): void {
 	const element = canvas.parentElement?.querySelector<HTMLElement>(":scope > .cross");
 	if (!element) return;
 	element.hidden = point === null || !inPlot(drawn, point);
 	if (!point || element.hidden) {
-		if (tells) tooltip(null, new MouseEvent("blur"), null, null);
+		if (tooltips) tooltip(null, new MouseEvent("blur"), null, null);
 		return;
 	}
 	element.style.left = `${point[0] * drawn.zoom}px`;
 	element.style.top = `${point[1] * drawn.zoom}px`;
-	if (!tells) return;
+	if (!tooltips) return;
 	const frame = canvas.getBoundingClientRect();
 	const place = { clientX: frame.left + point[0] * drawn.zoom, clientY: frame.top + point[1] * drawn.zoom };
 	tooltip(null, new MouseEvent("keydown", place), null, said(drawn, point));

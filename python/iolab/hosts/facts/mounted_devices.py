@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The block devices behind a mounted file system, down to what the kernel counts I/O for: read from
-/sys.
+"""The block devices behind a mounted file system, down to those for which the kernel counts I/O.
 
-A partition counts as its disk, device-mapper and md devices as what they are made of (sysfs
-`slaves`), a btrfs as all of its members. ZFS, overlay, tmpfs and network file systems show no block
-device here; that is said, not guessed.
+A partition counts as its disk. Device-mapper and md devices count as their members (sysfs
+`slaves`), a btrfs as all of its members, a ZFS as all disks of its pool (`zpool list`). No block
+device is known for overlay, tmpfs and network file systems.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..hosts.base.host import Host, text_or_none
-from ..hosts.facts.block_devices import active_choice
+from ...errors import RunError
+from ..base.host import Host, text_or_none
+from .block_devices import active_choice
 from .mounts import Mount
 
 _DEPTH = 16
 """Stacks of devices are a few layers deep; more means that /sys is not what it seems."""
+_POOL_SECONDS = 60.0
+"""For `zpool list`; a suspended pool may never answer."""
 
 
 @dataclass(frozen=True)
 class Backing:
-    """Devices found, and where none were, why."""
+    """Kernel names of disks; where there are none, `missing` has the reason."""
 
     devices: tuple[str, ...]
     missing: str = ""
@@ -29,9 +31,8 @@ class Backing:
 
 def backing(host: Host, mount: Mount) -> Backing:
     """The devices at the bottom of a mount, sorted by name."""
-    tops = _btrfs_members(host, mount) or _mounted_device(host, mount)
     names: set[str] = set()
-    for top in tops:
+    for top in top_devices(host, mount):
         names.update(_bottom(host, top, _DEPTH))
     if names:
         return Backing(tuple(sorted(names)))
@@ -41,11 +42,19 @@ def backing(host: Host, mount: Mount) -> Backing:
     )
 
 
+def top_devices(host: Host, mount: Mount) -> list[str]:
+    """Kernel names of the devices that a file system is on, before partitions and layers below are
+    looked up."""
+    if mount.kind == "zfs":
+        return _pool_members(host, mount.source.partition("/")[0])
+    return _btrfs_members(host, mount) or _mounted_device(host, mount)
+
+
 def stack_of(host: Host, mount: Mount) -> set[str]:
     """Kernel names of every device below a mount, from the mounted one to the disks: partitions and
     layers included."""
     names: set[str] = set()
-    below = set(_btrfs_members(host, mount) or _mounted_device(host, mount))
+    below = set(top_devices(host, mount))
     while below - names:
         names |= below
         below = {lower for name in below for lower in _directly_below(host, name)}
@@ -99,6 +108,21 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
         if text and text.isdigit():
             facts[name] = int(text) * scale
     return facts
+
+
+def _pool_members(host: Host, pool: str) -> list[str]:
+    """All disks of a pool: of mirrors and RAIDZ, logs, caches and spares; files have no device."""
+    try:
+        answer = host.run(["zpool", "list", "-v", "-H", "-L", "-P", pool], timeout=_POOL_SECONDS)
+    except (OSError, RunError):
+        return []
+    if answer.exit_code:
+        return []
+    paths = [line.strip().partition("\t")[0] for line in answer.stdout.splitlines()]
+    nodes = [path.rpartition("/")[2] for path in paths if path.startswith("/dev/")]
+    return [
+        node for node in nodes if node.strip(".") and host.is_directory(f"/sys/class/block/{node}")
+    ]
 
 
 def _mounted_device(host: Host, mount: Mount) -> list[str]:

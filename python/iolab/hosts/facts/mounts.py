@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which file system holds a path: /proc/self/mountinfo, read."""
+"""The mounted file systems of a host (/proc/self/mountinfo), and which one holds a path."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Mount:
     """One line of mountinfo (proc_pid_mountinfo(5)).
 
     Attributes:
-        device: `major:minor` of the file system; a number of no block device for btrfs, overlay,
-        tmpfs, network ones. point: where it is mounted; kind: file system type; source: device or
-        name; options: of mount and superblock.
+        device: `major:minor` of the file system. btrfs, overlay, tmpfs and network file systems
+        have a number of no block device. point: where it is mounted. kind: file system type.
+        source: device or name. options: of mount and superblock.
     """
 
     device: str

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.hosts.kinds.fake import FakeHost
-from iolab.targets.devices import backing, device_facts
-from iolab.targets.mounts import Mount, mount_of
+from iolab.hosts.base.host import Completed
+from iolab.hosts.facts.mounted_devices import backing, device_facts
+from iolab.hosts.facts.mounts import Mount, mount_of
+from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from support.acting import fake_host
 
 MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro
@@ -22,9 +23,9 @@ MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remoun
 
 
 def mounted(path: str) -> Mount:
-    found = mount_of(MOUNTS, path)
-    assert found is not None
-    return found
+    mount = mount_of(MOUNTS, path)
+    assert mount is not None
+    return mount
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_the_longest_and_last_mount_holds_a_path(path: str, source: str) -> None
     assert mounted(path).source == source
 
 
-def test_options_of_mount_and_superblock_are_told_once() -> None:
+def test_options_of_mount_and_superblock_occur_once() -> None:
     assert mounted("/").options == "rw,relatime,errors=remount-ro"
 
 
@@ -108,6 +109,45 @@ def test_a_btrfs_counts_as_all_its_members(host: FakeHost) -> None:
     assert backing(host, mount("0:40", "btrfs", "/dev/sdc")).devices == ("sdc", "sdd")
 
 
+POOL = """tank\t7.50G\t24.4M\t7.48G\t-\t-\t0%\t0%\t1.00x\tONLINE\t-
+\tmirror-0\t3.75G\t12.7M\t3.74G\t-\t-\t0%\t0.33%\t-\tONLINE
+\t/dev/sda1\t3.99G\t-\t-\t-\t-\t-\t-\t-\tONLINE
+\t/dev/dm-0\t3.99G\t-\t-\t-\t-\t-\t-\t-\tONLINE
+\t/srv/file\t3.99G\t-\t-\t-\t-\t-\t-\t-\tONLINE
+cache\t-\t-\t-\t-\t-\t-\t-\t-\t-
+\t/dev/removed1\t3.99G\t-\t-\t-\t-\t-\t-\t-\tUNAVAIL
+"""
+
+
+def pool(host: FakeHost, answer: str, code: int = 0) -> None:
+    host.programs["zpool"] = FakeProgram(
+        output=lambda command: Completed(tuple(command), code, answer, "")
+    )
+
+
+def test_a_zfs_counts_as_all_disks_of_its_pool(host: FakeHost) -> None:
+    disk(host, "sdb")
+    stack(host, "dm-0", "253:0", ("sdb",))
+    pool(host, POOL)
+    assert backing(host, mount("0:40", "zfs", "tank/data@monday")).devices == ("sda", "sdb")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("", 0),
+        ("cannot open 'tank': no such pool\n", 1),
+        (POOL, 1),
+        ("\0\t\n\n/dev/\n/dev/..\n", 0),
+    ],
+)
+def test_a_pool_that_zpool_does_not_list_has_no_devices(
+    host: FakeHost, answer: str, code: int
+) -> None:
+    pool(host, answer, code)
+    assert backing(host, mount("0:40", "zfs", "tank/data")).devices == ()
+
+
 def test_an_anonymous_number_falls_back_on_the_source(host: FakeHost) -> None:
     host.links["/dev/mapper/vg-data"] = "/dev/sda1"
     assert backing(host, mount("0:77", "ext4", "/dev/mapper/vg-data")).devices == ("sda",)
@@ -123,14 +163,16 @@ def test_an_anonymous_number_falls_back_on_the_source(host: FakeHost) -> None:
         ("ext4", "/dev/gone"),
     ],
 )
-def test_where_no_device_shows_the_reason_does(host: FakeHost, kind: str, source: str) -> None:
-    found = backing(host, mount("0:99", kind, source))
-    assert found.devices == ()
-    assert kind in found.missing
-    assert source in found.missing
+def test_where_no_device_is_known_the_reason_is_given(
+    host: FakeHost, kind: str, source: str
+) -> None:
+    answer = backing(host, mount("0:99", kind, source))
+    assert answer.devices == ()
+    assert kind in answer.missing
+    assert source in answer.missing
 
 
-def test_device_facts_are_what_the_kernel_tells(host: FakeHost) -> None:
+def test_device_facts_are_those_of_the_kernel(host: FakeHost) -> None:
     assert device_facts(host, "sda") == {
         "model": "FAKE DISK",
         "scheduler": "mq-deadline",
