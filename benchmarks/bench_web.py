@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worksheet in Chromium: frames a second while 3,600 columns are dragged and while four graphs
-are live, and how long a day takes.
+are live, the CPU of the first page, and how long a day takes.
 
 A script asks for one frame after the other; Chromium's own tracing says how many were drawn of what
 is dragged (of what is live only changes are drawn, so frames are those that the page was given),
@@ -31,7 +31,7 @@ from urllib.parse import quote
 import bench_keep
 import numpy as np
 import pyarrow as pa
-from surroundings import serve
+from surroundings import cpu_seconds, serve
 
 from iolab import _core
 from iolab.recording.base.schema import EVENTS
@@ -54,6 +54,7 @@ HOUR, DAY = 3600, 86_400
 FRAME_MS = 1000 / 60
 OPENED_S = 1.0
 TIMES = 4
+START_PAGE_S, START_PAGE_SHARE = 20, 0.1
 KEPT_RATE = 300
 """I/Os a second of the day that was kept."""
 CATEGORIES = [
@@ -152,6 +153,8 @@ class Visit:
     page: Any
     address: str
     recording: str
+    service: int
+    """The process of the service."""
 
     def show(self, graphs: Sequence[str], **words: object) -> float:
         """Load the page anew, with a worksheet; the seconds from the address to the last graph that
@@ -190,7 +193,7 @@ def visiting(browser: Any, recording: Path) -> Iterator[Visit]:
     try:
         page.goto(f"{address}/?token={token}")
         page.wait_for_selector("#add")
-        yield Visit(page, address, recording.name)
+        yield Visit(page, address, recording.name, service.pid)
     finally:
         page.close()
         service.terminate()
@@ -258,6 +261,36 @@ def day(browser: Any, what: str, recording: Path, statistic: str, start: int) ->
     return min(firsts)[0] <= OPENED_S
 
 
+def start_page(browser: Any, recording: Path) -> bool:
+    """Print the CPU of service and page while the first page of a recording that grows is open;
+    whether that is at most a tenth of one core."""
+    with visiting(browser, recording) as visit:
+        session = visit.page.context.new_cdp_session(visit.page)
+        session.send("Performance.enable")
+
+        def page_seconds() -> float:
+            metrics = session.send("Performance.getMetrics")["metrics"]
+            return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
+        visit.page.wait_for_selector(".cards canvas")
+        visit.page.wait_for_timeout(5000)
+        begun = time.monotonic(), cpu_seconds(visit.service), page_seconds()
+        visit.page.wait_for_timeout(START_PAGE_S * 1000)
+        seconds, service, page = (
+            now - then
+            for now, then in zip(
+                (time.monotonic(), cpu_seconds(visit.service), page_seconds()), begun, strict=True
+            )
+        )
+    share = (service + page) / seconds
+    print(
+        f"the first page of a live recording: service {service / seconds:.1%} and page {page / seconds:.1%} of one core: "
+        f"{share / START_PAGE_SHARE:.2f} of {START_PAGE_SHARE:.0%} ({load()})",
+        flush=True,
+    )
+    return share <= START_PAGE_SHARE
+
+
 def load() -> str:
     """How busy the machine is besides."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
@@ -288,8 +321,10 @@ def main() -> int:
             good &= said("dragging a map of 3,600 columns", lambda: frames(page, 12))
         with opened(browser, hours, GRAPHS, **middle) as page:
             good &= said("dragging four graphs of 3,600 columns", lambda: frames(page, 12))
-        with growing(live), opened(browser, live, GRAPHS, last=60) as page:
-            good &= said("four live graphs", lambda: frames(page, 0))
+        with growing(live):
+            with opened(browser, live, GRAPHS, last=60) as page:
+                good &= said("four live graphs", lambda: frames(page, 0))
+            good &= start_page(browser, live)
         recorded(whole, DAY, 4)
         good &= day(browser, "a day from the maps of its segments", whole, GRAPHS[0], START)
         bench_keep.written(kept, bench_keep.LOADS["flash with a cache"], DAY // HOUR, KEPT_RATE)

@@ -24,7 +24,7 @@ from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.queries.single_ios import ios
+from iolab.server.queries.drill import ios
 from iolab.statistics.language import host_names
 from support.counters import disk, kept
 from support.golden import Golden

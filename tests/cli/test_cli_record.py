@@ -23,7 +23,7 @@ import iolab
 from iolab.cli.main import run
 from iolab.cli.record_words import summary_lines
 from iolab.errors import sudo_command
-from iolab.recorder.interfaces import Outcome
+from iolab.recorder.recorder import Outcome
 from iolab.recorder.status import Status
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording

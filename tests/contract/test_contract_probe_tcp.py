@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recorder.intake import Intake
+from iolab.recorder.intake import Intake, Sink
 from iolab.recorder.status import Status
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -48,7 +48,7 @@ def recording_of(probe: Probe, folder: Path) -> Recording:
     with RecordingWriter.create(
         folder, host="here", clock="realtime", origin={"kind": "record"}
     ) as writer:
-        intake = Intake(writer, Status(), lambda _: None)
+        intake = Intake(Sink(writer), Status(), lambda _: None)
         for frame in probe.frames:
             intake.take(frame)
     return Recording(folder)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from iolab.clock import FakeClock
 from iolab.errors import IolabError, RunError
 from iolab.recorder.control import Client
-from iolab.recorder.interfaces import Outcome, Parts
-from iolab.recorder.recorder import Recorder
+from iolab.recorder.intake import Sink
+from iolab.recorder.recorder import Outcome, Parts, Recorder
 from iolab.recorder.settings import Settings
 from iolab.recorder.status import Status
 from support import frames
@@ -175,7 +175,7 @@ class FakeLauncher:
         self.closed = True
 
 
-class FakeSink:
+class FakeSink(Sink):
     """Remembers what it was given; `full_at`: the number of the batch that no longer fits."""
 
     def __init__(self, full_at: int | None = None) -> None:

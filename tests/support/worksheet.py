@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ def ordered(page: Any, *statistics: str) -> None:
     )
 
 
-def reads(page: Any, length: str) -> None:
+def reads(page: Any, length: str | re.Pattern[str]) -> None:
     """Wait until so much time is shown."""
     expect(page.locator("#reading strong")).to_have_text(length)
 

@@ -130,7 +130,7 @@ def test_time_without_io_is_shaded_not_hatched(visit: Any, pages: Path, scheme: 
     trace.write_text("\n".join(["time:ms,latency:us,offset:bytes,size:bytes,op", *lines]) + "\n")
     assert run(["heatmap", str(trace), "-o", str(pages / "pause.html")]) == 0
     page = visit("pause.html", color_scheme=scheme)
-    expect(words(page)).to_contain_text("shaded: no I/O, though some was due")
+    expect(words(page)).to_contain_text("shaded: no I/O, though some was expected")
     expect(words(page)).not_to_contain_text("hatched")
     # the ground, the shade a fourth of its height below the map's top, and another place of it
     ground, *shades = page.evaluate(

@@ -22,8 +22,8 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
-from iolab.server.queries.compare_series import changes
-from iolab.server.queries.queries import ask
+from iolab.server.queries.answers import ask
+from iolab.server.queries.comparison import changes
 from support.browser import expect, until
 from support.recordings import SECOND, START, events
 from support.service import serving
@@ -431,7 +431,7 @@ def test_a_part_of_files_is_shown_alone(show: Any, way: str) -> None:
 def test_values_that_get_no_colour_are_said(show: Any) -> None:
     page = show((LATENCY, {"by": "process", "mode": "rainbow", "crop": 0}))
     panel = frame(page, LATENCY).locator(".graph-panel")
-    expect(panel.locator(".told")).to_have_text(
+    expect(panel.locator(".notice")).to_have_text(
         "12 of 15 values are in colour, the others are grey"
     )
     expect(panel.locator(".swatch rect")).to_have_count(15)

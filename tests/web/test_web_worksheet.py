@@ -43,6 +43,19 @@ def test_a_first_time_user_comes_to_a_heat_map_with_a_click(open_page: Any) -> N
     settled(page)
     picture(page, "first-map")
     expect(page.locator(".welcome")).to_have_count(0)
+    # alone it fills the screen, and its list can be made wider
+    box = frame(page, LATENCY).bounding_box()
+    assert 940 < box["y"] + box["height"] <= 1000
+    panel = frame(page, LATENCY).locator(".graph-panel")
+    before = panel.bounding_box()["width"]
+    divider = frame(page, LATENCY).get_by_role("separator", name="Width of the list")
+    divider.press("ArrowRight")
+    expect(divider).to_have_attribute("aria-valuenow", "16")
+    assert panel.bounding_box()["width"] == pytest.approx(before * 16 / 15, abs=1)
+    page.reload()
+    expect(divider).to_have_attribute("aria-valuenow", "16")
+    divider.dblclick()
+    expect(divider).to_have_attribute("aria-valuenow", "15")
 
 
 def test_statistics_are_found_by_typing_and_by_arrows(open_page: Any) -> None:
@@ -203,6 +216,19 @@ def test_time_is_moved_and_zoomed(open_page: Any) -> None:
     page.mouse.move(strip["x"] + strip["width"] * 0.6, strip["y"] + 5, steps=3)
     page.mouse.up()
     later()
+    # its end alone, and all of it by a double click
+    end = page.locator(".overview [data-end=until]").bounding_box()
+    page.mouse.move(end["x"] + 4, end["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 4 - strip["width"] / 6, end["y"] + 5, steps=3)
+    page.mouse.up()
+    reads(page, re.compile(r"^(29|30|31)(\.\d+)? seconds$"))
+    expect(page.locator(".overview .lane-name")).to_have_text(
+        [re.compile("^IOPS ≤ .*/s$"), re.compile("^p99 ≤ .* [mµ]?s$")]
+    )
+    expect(page.locator(".overview .losses")).to_have_count(1)
+    page.mouse.dblclick(strip["x"] + 5, strip["y"] + 5)
+    reads(page, "90 seconds")
 
 
 def test_graphs_have_a_time_of_their_own_or_share_it(open_page: Any) -> None:

@@ -215,7 +215,7 @@ def test_a_load_is_seen_drilled_into_and_taken_along(
         # held, it is what fio measured
         head.select_option("")
         page.click("#pause")
-        expect(page.locator("#pause")).to_have_text("Go on")
+        expect(page.locator("#pause")).to_have_text("Resume")
         settled(page)
         median = load.end()
         rows = ranges(page, LATENCY)

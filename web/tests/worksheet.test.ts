@@ -22,8 +22,8 @@ import { titleOf } from "../src/lib/titles";
 import { place, resize, shift } from "../src/worksheet/arrangement";
 import { choicesOf, search, suggestions } from "../src/worksheet/choices";
 import { readGraph, readWorksheet, unselected } from "../src/worksheet/document-reader";
-import { dragged } from "../src/worksheet/pages/overview";
-import { pathOf } from "../src/worksheet/pages/strip-chart";
+import { dragged, resized } from "../src/worksheet/pages/overview";
+import { pathOf, type Strip, stripLabel, stripWords } from "../src/worksheet/pages/strip-chart";
 import { compare, move, moveCompared } from "../src/worksheet/time-navigation";
 import { formatPlace, parsePlace, parseSelected } from "../src/worksheet/worksheet-url";
 
@@ -191,6 +191,13 @@ describe("a drag over the strip", () => {
 		expect(dragged({ from: -50, until: 1200 }, all, 300, 2000)).toEqual({ from: 300, until: 1000 });
 		expect(dragged(all, all, 300, 301)).toBeNull();
 	});
+	it("moves one end, within the recorded time and never past the other end", () => {
+		const shown = { from: 100, until: 300 };
+		expect(resized(shown, all, "from", 250)).toEqual({ from: 250, until: 300 });
+		expect(resized(shown, all, "from", 900)).toEqual({ from: 298, until: 300 });
+		expect(resized(shown, all, "until", 5000)).toEqual({ from: 100, until: 1000 });
+		expect(resized(shown, all, "until", 0)).toEqual({ from: 100, until: 102 });
+	});
 });
 
 describe("the strip of the whole recording", () => {
@@ -202,6 +209,23 @@ describe("the strip of the whole recording", () => {
 		expect(pathOf(answer, 1050, 1250)).toContain("M0.0 100V52.5H250.0");
 		expect(pathOf({ ...answer, values: [0, null] }, 1000, 1400)).toBe("");
 		expect(pathOf({ ...answer, values: [] }, 1000, 1400)).toBe("");
+	});
+	it("shows a column that is much smaller than the largest", () => {
+		expect(pathOf({ t0_ns: 0, interval_ns: 1, values: [1e6, 1] }, 0, 2)).toContain("V98.0");
+	});
+	it("says rate, p99 and losses of a moment, and the largest of each", () => {
+		const lane = (name: string, values: (number | null)[]) => ({
+			name,
+			columns: { t0_ns: 1000, interval_ns: 100, values },
+			colour: "",
+			words: (value: number) => `${value}!`,
+		});
+		const strip: Strip = { lanes: [lane("IOPS", [5, 0, null]), lane("p99", [70, null, null])], lost: [[1, 17]] };
+		const all = { from: 1000, until: 1300 };
+		expect(stripWords(strip, 1050, all)).toMatchObject({ IOPS: "5!", p99: "70!" });
+		expect(stripWords(strip, 1150, all)).toMatchObject({ IOPS: "0!", lost: "17" });
+		expect(Object.keys(stripWords(strip, 1250, all))).toEqual(["time"]);
+		expect(stripLabel(strip)).toBe("IOPS at most 5!, p99 at most 70!, records lost at 1 moment");
 	});
 });
 

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
-from ..errors import ResultsError, UsageError
+from ..errors import ResultsError
 
 CONNECT_S = 10
 REQUEST_S = 60
@@ -40,20 +40,11 @@ class ObjectCatalog(SqlCatalog):
     """The catalog at `s3://BUCKET/PREFIX`."""
 
     def __init__(self, name: str, url: str, database: str, *, create: bool) -> None:
-        """`database`: name of the file. UsageError where boto3 is missing, or `url` has no bucket.
-        ResultsError where there is none and `create` is false."""
-        try:
-            import boto3
-            from botocore.config import Config
-        except ImportError:
-            raise UsageError(
-                "an archive in S3 needs boto3",
-                where=url,
-                hint="install it: pip install 'iolab[archive-s3]'",
-            ) from None
+        """`database`: name of the file. ResultsError where there is none and `create` is false."""
+        import boto3
+        from botocore.config import Config
+
         parts = urlsplit(url)
-        if not parts.netloc:
-            raise UsageError("names no bucket", where=url, hint="s3://BUCKET/PREFIX")
         self._bucket = parts.netloc
         self._key = f"{parts.path.strip('/')}/{database}".lstrip("/")
         endpoint = _first(ENDPOINTS)

@@ -17,7 +17,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class Pushed:
         events, samples: I/Os and readings pushed now.
         bytes: written.
         behind: rows that are not sealed yet.
+        through: all sealed segments up to this number are archived.
+        deleted: segments that retention deleted before they were archived.
         refused: sealed files that can't be archived, with the reason.
     """
 
@@ -66,6 +68,8 @@ class Pushed:
     samples: int = 0
     bytes: int = 0
     behind: int = 0
+    through: int = 0
+    deleted: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -121,8 +125,12 @@ def push(path: Path, archive: Archive, progress: Progress = lambda done, total: 
                 progress(finished, len(waiting))
         behind = _behind(catalogue)
         _push_about(archive, recording, key, behind, refused, archived)
-    return Pushed(
-        **{**asdict(done), "refused": refused, "behind": sum(rows for rows, _ in behind.values())}
+    return replace(
+        done,
+        refused=refused,
+        behind=sum(rows for rows, _ in behind.values()),
+        through=_through(catalogue, refused),
+        deleted=len(_deleted_before(catalogue, archived)),
     )
 
 
@@ -362,6 +370,17 @@ def _behind(catalogue: Catalogue) -> dict[Kind, tuple[int, int]]:
     return behind
 
 
+def _through(catalogue: Catalogue, refused: Mapping[str, str]) -> int:
+    """The number up to which each segment is archived or deleted."""
+    sealed = {segment.number for kind in KINDS for segment in catalogue.sealed_of(kind)}
+    missing = {int(name.rpartition("/")[2]) for name in refused}
+    for kind in KINDS:
+        missing |= {file.number for file in catalogue.sealed[kind] if file.segment is None}
+        missing |= {item.number for item in catalogue.segments_of(kind) if item.kind == "hot"}
+    last = max(sealed, default=catalogue.facts.dropped_through)
+    return min([last, *(number - 1 for number in missing)])
+
+
 def _push_about(
     archive: Archive,
     recording: Recording,
@@ -490,14 +509,19 @@ def _coverage_of_refused(
                     }
 
 
+def _deleted_before(catalogue: Catalogue, archived: Collection[tuple[str, int]]) -> list[int]:
+    """Numbers of segments that retention deleted before they were archived."""
+    known = {number for _, number in archived}
+    through = catalogue.facts.dropped_through
+    return [number for number in range(1, through + 1) if number not in known]
+
+
 def _coverage_of_deleted(
     catalogue: Catalogue, archived: Collection[tuple[str, int]], host: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Gaps of the time of segments that retention deleted before they were archived; where the
     time of one is unknown, all time before the oldest remaining segment."""
-    through = catalogue.facts.dropped_through
-    known = {number for _, number in archived}
-    missing = [number for number in range(1, through + 1) if number not in known]
+    missing = _deleted_before(catalogue, archived)
     if not missing:
         return
     lines = catalogue.segments.lines

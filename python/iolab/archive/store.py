@@ -10,7 +10,7 @@ chain, never from files of iolab.
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import json
 import os
 import random
@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ..errors import ResultsError, UsageError
 from . import tables
@@ -86,14 +87,9 @@ class Archive:
         UsageError where `url` is none, or PyIceberg is not installed. ResultsError where there is
         no archive, or the catalog does not answer.
         """
-        try:
-            from pyiceberg.catalog import load_catalog
-        except ImportError:
-            raise UsageError(
-                "an archive needs PyIceberg",
-                where=url,
-                hint="install it: pip install 'iolab[archive]'",
-            ) from None
+        check_address(url)
+        from pyiceberg.catalog import load_catalog
+
         with explain_errors(url, "open the archive"):
             if url.startswith(SCHEME):
                 archive = cls(url, load_catalog(url.removeprefix(SCHEME)))
@@ -263,6 +259,14 @@ class Archive:
         ]
         return sorted(recordings, key=lambda item: (item.host, item.first_ns or 0, item.recording))
 
+    def rows_behind(self) -> dict[str, int]:
+        """Rows that were not sealed at the last push, by key of their recording."""
+        rows: dict[str, int] = {}
+        where = expressions().EqualTo("kind", "behind")
+        for row in self.read(tables.COVERAGE, where, ("recording", "count")).to_pylist():
+            rows[row["recording"]] = rows.get(row["recording"], 0) + (row["count"] or 0)
+        return rows
+
     def size(self) -> dict[str, tuple[int, int, int]]:
         """(rows, files, bytes) of each table, from its metadata alone."""
         sizes = {}
@@ -279,22 +283,50 @@ class Archive:
         return sizes
 
 
+def check_address(url: str) -> None:
+    """UsageError where `url` can be no archive, or a package that it needs is not installed. The
+    store is not asked."""
+    needed = [("pyiceberg.catalog", "PyIceberg", "archive")]
+    if url.startswith(S3):
+        needed.append(("boto3", "boto3", "archive-s3"))
+    for module, name, extra in needed:
+        try:
+            is_installed = importlib.util.find_spec(module) is not None
+        except (ImportError, ValueError):
+            is_installed = False
+        if not is_installed:
+            raise UsageError(
+                f"an archive needs {name}",
+                where=url,
+                hint=f"install it: pip install 'iolab[{extra}]'",
+            )
+    if url.startswith(S3):
+        if not urlsplit(url).netloc:
+            raise UsageError("names no bucket", where=url, hint="s3://BUCKET/PREFIX")
+    elif not url.startswith(SCHEME):
+        directory = _directory(url)
+        if "://" in url.removeprefix("file://"):
+            raise UsageError(
+                "a store without a directory needs a catalog",
+                where=url,
+                hint="name one of PyIceberg's configuration: catalog:NAME",
+            )
+        if special := sorted(set(_SPECIAL) & set(str(directory))):
+            raise UsageError(
+                f"the path of an archive can't contain {' '.join(special)}",
+                where=url,
+                hint="they have a meaning in the addresses of its files",
+            )
+
+
+def _directory(url: str) -> Path:
+    return Path(url.removeprefix("file://")).absolute()
+
+
 def _directory_catalog(url: str, create: bool) -> Any:
     from pyiceberg.catalog.sql import SqlCatalog
 
-    directory = Path(url.removeprefix("file://")).absolute()
-    if "://" in url.removeprefix("file://"):
-        raise UsageError(
-            "a store without a directory needs a catalog",
-            where=url,
-            hint="name one of PyIceberg's configuration: catalog:NAME",
-        )
-    if special := sorted(set(_SPECIAL) & set(str(directory))):
-        raise UsageError(
-            f"the path of an archive can't contain {' '.join(special)}",
-            where=url,
-            hint="they have a meaning in the addresses of its files",
-        )
+    directory = _directory(url)
     database = directory / DATABASE
     if not database.is_file():
         if not create:

@@ -17,7 +17,7 @@ from .output import on_terminal, redraw, say, tell, tell_json
 from .progress import count_text
 
 if TYPE_CHECKING:
-    from ..archive import Archive, ArchivedRecording, Pushed
+    from ..archive import ArchivedRecording, Pushed
     from ..archive.maintenance import Compacted, Expired
 
 _URL = "ARCHIVE"
@@ -41,39 +41,68 @@ def command() -> None:
     metavar="DURATION",
     help="Push again and again with this pause, until Ctrl-C. A failed push is retried.",
 )
+@click.option(
+    "--until-closed",
+    is_flag=True,
+    hidden=True,
+    help="With --every: make a last push and end when standard input is closed; ignore signals.",
+)
 @format_option("text", "json")
-def push(path: Path, url: str, every: str | None, style: str) -> None:
+def push(path: Path, url: str, every: str | None, until_closed: bool, style: str) -> None:
     """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
 
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
     and each row arrives exactly once.
     """
+    from ..archive.continuous import ContinuousPush
     from ..errors import ResultsError
     from ..statistics.language.quantities import parse_duration
-
-    pause = None if every is None else parse_duration(every) / 1e9
-    while True:
-        try:
-            from ..archive import Archive
-
-            _tell_pushed(path, url, _push(path, Archive.open(url, create=True)), style)
-        except ResultsError as error:
-            if pause is None:
-                raise
-            say(f"iolab: {error}; the next try is in {every}")
-        if pause is None:
-            return
-        time.sleep(pause)
-
-
-def _push(path: Path, archive: Archive) -> Pushed:
-    from ..archive import push as push_recording
 
     def draw(done: int, total: int) -> None:
         if on_terminal():
             redraw("" if done == total else f"pushing: {done} of {total} files")
 
-    return push_recording(path, archive, draw)
+    pause = None if every is None else parse_duration(every) / 1e9
+    pushes = ContinuousPush(path, url, draw)
+    if until_closed:
+        _leave_signals_to_recorder()
+    is_last = pause is None
+    while True:
+        try:
+            pushed = pushes.step(is_last=is_last)
+            if pushed is not None:
+                _tell_pushed(path, url, pushed, style)
+        except ResultsError as error:
+            if is_last:
+                raise
+            say(f"iolab: {error}; the next try is in {every}")
+        if is_last:
+            return
+        is_last = _wait(pause or 0.0, until_closed)
+
+
+def _leave_signals_to_recorder() -> None:
+    """Ctrl-C and the end of a service reach all processes: the recorder closes standard input when
+    its last segment is sealed."""
+    import os
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # what is measured goes first
+    os.nice(5)
+
+
+def _wait(pause: float, until_closed: bool) -> bool:
+    """Wait for a pause in seconds; whether standard input was closed meanwhile."""
+    if not until_closed:
+        time.sleep(pause)
+        return False
+    import select
+    import sys
+
+    readable, _, _ = select.select([sys.stdin], [], [], pause)
+    return bool(readable)
 
 
 def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
@@ -140,19 +169,39 @@ def _moment(time_ns: int | None, clock: str) -> str:
 
 
 @command.command()
-@click.argument("url", metavar=_URL)
+@click.argument("url", metavar=f"{_URL}|RECORDING")
 @format_option("text", "json")
 def status(url: str, style: str) -> None:
-    """Show rows, files and bytes of each table of an archive, and bytes per I/O."""
-    from ..archive import Archive
+    """Show how far an archive is behind its recordings, and the size of its tables.
 
-    sizes = Archive.open(url).size()
+    Of a recording that is pushed: what its archive lacks, and why the last push failed. The store
+    is not asked.
+    """
+    from ..archive import Archive
+    from ..recording.base.layout import is_recording
+
+    if is_recording(Path(url)):
+        _tell_progress(Path(url), style)
+        return
+    archive = Archive.open(url)
+    sizes, recordings = archive.size(), archive.recordings()
+    behind = archive.rows_behind()
     if style == "json":
         tables: dict[str, Any] = {
             name: {"rows": rows, "files": files, "bytes": size}
             for name, (rows, files, size) in sizes.items()
         }
-        tell_json({"schema": 1, "archive": url, "tables": tables})
+        lags = [
+            {
+                "host": item.host,
+                "recording": item.recording,
+                "until_ns": item.until_ns,
+                "pushed_ns": item.pushed_ns,
+                "behind": behind.get(item.recording, 0),
+            }
+            for item in recordings
+        ]
+        tell_json({"schema": 1, "archive": url, "tables": tables, "recordings": lags})
         return
     lines = [("table", "rows", "files", "bytes", "bytes/row")]
     lines += [
@@ -160,6 +209,56 @@ def status(url: str, style: str) -> None:
         for name, (rows, files, size) in sizes.items()
     ]
     _tell_table(lines, left=1)
+    if not recordings:
+        return
+    tell("")
+    rows_of_hosts: list[tuple[str, ...]] = [
+        ("host", "recording", "archived until", "last push", "rows behind")
+    ]
+    rows_of_hosts += [
+        (
+            item.host or "-",
+            item.recording,
+            _moment(item.until_ns, item.clock),
+            _moment(item.pushed_ns, "realtime"),
+            f"{behind.get(item.recording, 0):,}",
+        )
+        for item in recordings
+    ]
+    _tell_table(rows_of_hosts, left=4)
+
+
+def _tell_progress(path: Path, style: str) -> None:
+    """Print how far the archive of a recording is behind it."""
+    from ..archive.progress import read_progress
+    from ..errors import ResultsError
+    from ..untrusted_text import visible
+    from .record_words import lasting
+
+    progress = read_progress(path)
+    if progress is None:
+        raise ResultsError(
+            "was not pushed into an archive",
+            where=path,
+            hint=f"iolab archive push {path} {_URL}",
+        )
+    behind_s = progress.behind_s(time.time_ns())
+    if style == "json":
+        tell_json({**progress.as_data(), "behind_s": behind_s})
+        return
+    last = _moment(progress.pushed_ns, "realtime") if progress.pushed_ns else "never"
+    tell(f"{path}: archive {visible(progress.archive)}, last push {last}")
+    if progress.rows:
+        tell(
+            f"not archived: {progress.rows:,} rows, {progress.bytes:,} bytes sealed; "
+            f"the first is {lasting(int(behind_s))} old"
+        )
+    else:
+        tell("everything is archived")
+    if progress.deleted:
+        tell(f"deleted before they were archived: {count_text(progress.deleted, 'segment')}")
+    if progress.error:
+        tell(f"the last attempt failed: {visible(progress.error)}")
 
 
 @command.command("compact")

@@ -39,9 +39,8 @@ def command(cleans: bool, style: str) -> int:
     """
     from ..errors import IolabError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.leftovers import check as asked
-    from ..recorder.leftovers import clean, instances_of
-    from ..recorder.program import probe_path
+    from ..recorder.program import check as asked
+    from ..recorder.program import clean, instances_of, probe_path
 
     host, said, wrong = LocalHost(), {}, ""
     removed: list[str] = []

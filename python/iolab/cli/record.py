@@ -17,6 +17,8 @@ from .output import on_terminal, redraw, say
 from .record_words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
+    from ..errors import IolabError
+    from ..recorder.session import Session
     from ..recorder.settings import Budget, Retention
     from ..recorder.status import Status
     from .record_on import Asked, Ready
@@ -88,6 +90,18 @@ class _Record(click.Command):
     help="Keep what is not older, such as 12h, or 'ever'. Default: 7d.",
 )
 @click.option(
+    "--archive",
+    metavar="ARCHIVE",
+    help="Push segments into this archive (see iolab archive) as they are sealed. While its store is away, segments are kept "
+    "here, up to --keep.",
+)
+@click.option(
+    "--drop-archived",
+    "drops_archived",
+    is_flag=True,
+    help="With --archive: delete events here once they are archived. Default maps and kept statistics remain.",
+)
+@click.option(
     "--statistic",
     "statistics",
     metavar="NAME",
@@ -149,6 +163,8 @@ def command(
     budget: tuple[str, ...],
     keep: str | None,
     keep_for: str | None,
+    archive: str | None,
+    drops_archived: bool,
     statistics: tuple[str, ...],
     ring: str | None,
     shared: bool,
@@ -191,6 +207,8 @@ def command(
         duration=None if duration is None else seconds_of(duration, "--duration"),
         retention=_retention(keep, keep_for),
         statistics=_statistics(statistics or (("none",) if study is not None else ())),
+        archive=_archive(archive, drops_archived),
+        drops_archived=drops_archived,
     )
     request = Asked(
         settings,
@@ -273,11 +291,45 @@ def _session(
         screen.end()
     for line in summary_lines(outcome, directory):
         say(line)
+    failure = _finish_archive(session, prepared.settings.archive)
     if outcome.exit_code:
         return outcome.exit_code
     if outcome.failure is not None:
         raise outcome.failure
+    if failure is not None:
+        raise failure
     return 0
+
+
+def _archive(url: str | None, drops_archived: bool) -> str | None:
+    """The archive to push into. UsageError where it can't be one."""
+    from ..archive.store import check_address
+    from ..errors import UsageError
+
+    if url is not None:
+        check_address(url)
+    elif drops_archived:
+        raise UsageError("needs --archive", where="--drop-archived", hint="name an archive")
+    return url
+
+
+def _finish_archive(session: Session, url: str | None) -> IolabError | None:
+    """Push the last segments. Returns the error where something is not archived."""
+    from ..errors import IolabError, ResultsError
+
+    if url is None:
+        return None
+    say(f"pushing the last segments into {url}; Ctrl-C leaves it to iolab archive push")
+    try:
+        session.finish_archive()
+    except IolabError as error:
+        return error
+    except KeyboardInterrupt:
+        return ResultsError(
+            "the last segments are not archived", where=url, hint="iolab archive push continues"
+        )
+    say("everything is archived")
+    return None
 
 
 def _stop(ctx: click.Context, directory: Path) -> int:
@@ -309,8 +361,7 @@ def _clean(ctx: click.Context) -> int:
     """Remove the tracefs instances of dead probes."""
     from ..errors import UsageError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.leftovers import clean
-    from ..recorder.program import probe_path
+    from ..recorder.program import clean, probe_path
 
     extra_options = [
         name

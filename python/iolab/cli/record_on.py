@@ -132,8 +132,8 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
 def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
     """What runs the shell that asks OpenZFS's pools; None where no counters are recorded.
     `session`: a command as it is run there."""
-    from ..recorder.pool_counts import SCRIPT
     from ..recorder.settings import COUNTERS
+    from ..recorder.zpool_sink import SCRIPT
 
     return (lambda: session("sh", "-c", SCRIPT)) if COUNTERS in asked.settings.sources else None
 
@@ -141,7 +141,7 @@ def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
 def _samba(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
     """What runs the shell that asks Samba for users and shares; None where no system calls are
     recorded. `session`: a command as it is run there."""
-    from ..recorder.smb_sessions import SCRIPT
+    from ..recorder.smb_sink import SCRIPT
 
     if "syscall" not in asked.settings.sources:
         return None

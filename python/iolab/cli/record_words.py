@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..recorder.interfaces import Outcome
+    from ..recorder.recorder import Outcome
     from ..recorder.settings import Budget, Retention
     from ..recorder.status import Status
 
@@ -19,9 +19,12 @@ def live_line(status: Status, events_per_s: float) -> str:
     from .progress import clock_text
 
     suspended = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
+    archive = ""
+    if status.archive.get("error"):
+        archive = f", archive {lasting(int(status.archive['behind_s']))} behind"
     return (
         f"{clock_text(status.seconds)}  {thousands(events_per_s)} events/s  {thousands(sum(status.events.values()))} events, "
-        f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{suspended}"
+        f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{suspended}{archive}"
     )
 
 

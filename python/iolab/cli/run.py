@@ -289,7 +289,11 @@ def _on_one(
                 where="--install-resume",
                 hint="make the directory of the state writable, see XDG_STATE_HOME",
             )
-        unit.install(resume_arguments(study, place, destructive=how.destructive), Path.cwd())
+        targets = dict.fromkeys(
+            path for cell in loaded.cells if (path := getattr(cell.target, "path", None))
+        )
+        arguments = resume_arguments(study, place, destructive=how.destructive)
+        unit.install(arguments, Path.cwd(), list(targets))
         say(f"note: {unit.path} resumes this study after a restart; it is removed once it is done")
     bar = Bar()
     with unit.remove_unless_begun(place), bar:

@@ -31,7 +31,7 @@ _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log", "log_avg_msec", "nam
 _SCRATCH = re.compile(r"scratch(-\d+)?")
 """Directory of results in which runs have theirs, if the target names no other."""
 _MADE = re.compile(r"iolab-[0-9a-f]{12}")
-"""Directory that a study makes for its runs in the one that the target names."""
+"""Directory that a study makes for its runs, below the path of its target."""
 
 Match = Literal["variant"]
 

@@ -81,7 +81,7 @@ class OverlayLevel(Model):
 
 
 class HeatMapCounts(Model):
-    """One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those
+    """One map. `gaps` are spans of columns without any I/O where some was expected, `unrecorded` those
     in which nothing was recorded; `lost` is what was lost in these columns, by kind; `begins` says
     when, where that is known."""
 

@@ -22,7 +22,7 @@ WEIGHED: dict[str, str] = {"time": "ns", "bytes": "B"}
 
 _SUMS = {"time": "spent in them", "bytes": "moved by them"}
 
-SIGNS = {"shaded": "no I/O, though some was due", "hatched": "not recorded"}
+SIGNS = {"shaded": "no I/O, though some was expected", "hatched": "not recorded"}
 """What stretches of a map without I/O are drawn as, and what that says."""
 
 _EPOCH = 10**17

@@ -5,24 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from ..recording.segments.columns import NameTables, events_of, samples_of
 from .status import Status
 
+if TYPE_CHECKING:
+    from ..recording.write.writer import RecordingWriter
 
-class Sink(Protocol):
-    """What a recording's writer takes; see `recording.writer.RecordingWriter`."""
+
+class Sink:
+    """What takes a recording: its writer, as is; subclasses change a part of what they pass on."""
+
+    def __init__(self, sink: RecordingWriter | Sink) -> None:
+        """`sink`: what every call is passed on to."""
+        self._sink = sink
 
     def append_events(self, batch: pa.RecordBatch) -> None:
-        """Add events."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.append_events(batch)
 
     def append_samples(self, batch: pa.RecordBatch) -> None:
-        """Add samples."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.append_samples(batch)
 
     def loss(
         self,
@@ -33,8 +40,8 @@ class Sink(Protocol):
         count: int | None,
         words: str | None = None,
     ) -> None:
-        """Note what was lost; see `RecordingWriter.loss`."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.loss(kind, source, from_ns, until_ns, count, words)
 
     def mark(
         self,
@@ -45,28 +52,28 @@ class Sink(Protocol):
         link: str | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """Note a window."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.mark(label, from_ns, until_ns, kind, link, facts)
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
-        """Note a process: its name and its command line."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.process(pid, process, command, first_ns)
 
     def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
-        """Take in what another recording holds of a span of time."""
-        ...
+        """See `RecordingWriter`."""
+        return self._sink.take_in(origin, label, from_ns, until_ns)
 
     def seal(self) -> None:
-        """Seal what came up to now."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.seal()
 
     def tick(self, now_ns: int) -> None:
-        """Seal and drop segments at their time."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.tick(now_ns)
 
     def close(self) -> None:
-        """Seal and close."""
-        ...
+        """See `RecordingWriter`."""
+        self._sink.close()
 
 
 class Intake:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording's own time: it continues where the machine's clock is set back, and so do the marks
-that are given by that clock."""
+"""The recording's own time, which continues where the machine's clock is set back. The times of a later
+probe, and of marks that are given by that clock, are moved to it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,76 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..clock import Clock
 from ..recording.base.metadata import STEP_NS, Begun
-from .frame_times import move_frame, moved_by
-from .probe_start import begun_by
+from ..units import UNITS, format_number
+
+_TIMES = {
+    "hello": ("realtime_ns", "from_ns"),
+    "tick": ("now_ns",),
+    "end": ("now_ns",),
+    "loss": ("from_ns", "until_ns"),
+    "process": ("first_ns",),
+}
+_TIMES_BY_SOURCE = {"hello": ("covered_ns",)}
+"""Fields of a frame that are times. A tick's clocks stay as they are: they tell how the machine's
+is set."""
+
+
+def moved_by(before: Begun, begun: Begun, until_ns: int) -> int:
+    """By how many ns the times of a probe are to be moved ahead, so that none is before
+    `until_ns`, up to where there is something.
+
+    Args:
+        before: how the probe before it began, by the recording's time. begun: how this one did, by
+        the machine's.
+    """
+    step, early = before.set_by(begun.monotonic_ns, begun.realtime_ns), until_ns - begun.from_ns
+    return max(early, -step) if early > 0 else 0
+
+
+def move_frame(frame: Mapping[str, Any], by_ns: int) -> Mapping[str, Any]:
+    """The frame with its times moved ahead by `by_ns`."""
+    if not by_ns:
+        return frame
+    if frame["kind"] in ("events", "samples"):
+        return {
+            **frame,
+            "time_ns": (np.frombuffer(frame["time_ns"], dtype="<i8") + by_ns).tobytes(),
+        }
+    times = {
+        name: int(frame[name]) + by_ns for name in _TIMES.get(frame["kind"], ()) if name in frame
+    }
+    by_source = {
+        name: {source: int(at) + by_ns for source, at in frame[name].items()}
+        for name in _TIMES_BY_SOURCE.get(frame["kind"], ())
+        if name in frame
+    }
+    return {**frame, **times, **by_source}
+
+
+def begun_by(hello: Mapping[str, Any]) -> Begun:
+    """When everything was set up, and the clocks of the probe's times. KeyError,
+    ValueError or TypeError where it says neither."""
+    realtime_ns = int(hello["realtime_ns"])
+    return Begun(
+        max(realtime_ns, int(hello.get("from_ns", realtime_ns))),
+        int(hello["monotonic_ns"]),
+        realtime_ns,
+    )
+
+
+def words_of_step(step_ns: int) -> str:
+    """What befell the clock: `step_ns` as by `Begun.set_by`."""
+    seconds = abs(step_ns) / 1e9
+    unit = next((name for name in ("d", "h", "min") if seconds >= UNITS[name].scale), "s")
+    length = f"{format_number(seconds / UNITS[unit].scale, 3)} {unit}"
+    if step_ns < 0:
+        return f"the clock was set back by {length}; times continue by the old clock until a new recording begins"
+    return f"the clock went ahead by {length}: it was set, or the machine slept"
+
 
 _DRIFT_NS = 200_000
 """By so much may the clocks of two machines drift apart between two ticks."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole recording: the writer, the loop and the control socket joined in one directory."""
+"""A whole recording: the writer with the keeper of statistics, the loop and the control socket joined
+in one directory."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import contextlib
 import importlib
 import os
 import pkgutil
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,19 +26,99 @@ from ..recording.base.lock import LOCK
 from ..recording.write.writer import RecordingWriter, keep_private
 from ..statistics import kept
 from ..statistics.kept.manage import begin
+from ..statistics.kept.writer import Keeper
+from . import archiving
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
 from .intake import Sink
-from .interfaces import Heard, Outcome, Parts, wait_readable
-from .keeping import KeepingSink
 from .launch import Launcher
-from .probe_start import begun_by
-from .recorder import Recorder
+from .recorder import Heard, Outcome, Parts, Recorder, wait_readable
+from .recording_clock import begun_by
 from .settings import SOURCES, Retention, Settings
 from .smb_sink import SmbSink
 from .status import FILE as STATUS_FILE
 from .zpool_sink import PoolSink
+
+KEEPER_NICENESS = 10
+"""Of the thread: what is measured, and what is recorded, goes before it."""
+LAST_S = 20.0
+"""Seconds that it has at the end for what is not kept yet; the rest is made by the next writer."""
+
+
+class KeepingSink(Sink):
+    """The writer of a recording with the keeper of its statistics, which works once a second.
+    `close` is called once."""
+
+    def __init__(self, writer: RecordingWriter, notice: Callable[[str], None]) -> None:
+        """`notice` receives what a user should know, by the thread that calls `tick`."""
+        super().__init__(writer)
+        self._writer, self._notice = writer, notice
+        self._words: deque[str] = deque()
+        self._said: set[str] = set()
+        self._ending = False
+        self._until = float("inf")
+        self._nudge = threading.Event()
+        self._keeper = Keeper(
+            writer.directory,
+            noticed=self._words.append,
+            cpus=os.cpu_count() or 1,
+            going=lambda: time.monotonic() < self._until,
+        )
+        self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._thread.start()
+
+    def tick(self, now_ns: int) -> None:
+        """See `RecordingWriter.tick`; has the keeper look."""
+        try:
+            self._writer.tick(now_ns)
+        finally:
+            self._nudge.set()
+            self._tell()
+
+    def close(self) -> None:
+        """Seal, keep what is not kept yet, and close."""
+        with contextlib.suppress(IolabError):
+            # where it fails, closing says so
+            self._writer.seal()
+        self._until = time.monotonic() + LAST_S
+        self._ending = True
+        self._nudge.set()
+        self._thread.join()
+        self._tell()
+        self._writer.close()
+
+    def _keep(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(
+                os.PRIO_PROCESS,
+                threading.get_native_id(),
+                min(19, os.getpriority(os.PRIO_PROCESS, 0) + KEEPER_NICENESS),
+            )
+        while not self._ending:
+            self._nudge.wait()
+            self._nudge.clear()
+            self._look()
+        # what was sealed while it looked
+        self._look()
+
+    def _look(self) -> None:
+        try:
+            self._keeper.look()
+        except IolabError as error:
+            self._words.append(f"statistics are not kept: {error}")
+        except Exception as error:
+            # a fault here must not go unheard, nor end what records
+            self._words.append(f"statistics are not kept: {type(error).__name__}: {error}")
+
+    def _tell(self) -> None:
+        """Each once: what can't be done now can't be done a second later either."""
+        while self._words:
+            words = self._words.popleft()
+            if words not in self._said:
+                self._said.add(words)
+                self._notice(words)
+
 
 NICENESS = 5
 """Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own,
@@ -187,6 +270,11 @@ class Session:
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
         self._samba = samba
+        self._push = (
+            None
+            if settings.archive is None
+            else archiving.PushProcess.of(directory, settings.archive)
+        )
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         facts = {
@@ -236,6 +324,13 @@ class Session:
             with contextlib.suppress(PermissionError):
                 os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
+    def finish_archive(self) -> None:
+        """Push the remaining segments of a recording that ended; nothing without an archive. ResultsError
+        where something is not archived: the recording has it. KeyboardInterrupt leaves the rest to
+        a later push."""
+        if self._push is not None and self._writer is not None and self._settings.archive:
+            archiving.finish(self._writer.directory, self._settings.archive, self._push)
+
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer
         self._note()
@@ -244,6 +339,15 @@ class Session:
             sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
         if self._samba is not None:
             sink = SmbSink(sink, self._samba, self._heard.notice)
+        if self._push is not None:
+            sink = archiving.ArchivingSink(
+                sink,
+                writer,
+                self._push,
+                self._recorder.status,
+                self._heard.notice,
+                drops_archived=self._settings.drops_archived,
+            )
         return sink
 
     def _renew(self, hello: Mapping[str, Any]) -> None:

@@ -48,7 +48,9 @@ class Settings:
         ends. patience_s: seconds without any frame after which a probe counts as dead. It sends one
         each second. begin_s: seconds that a probe has to say hello: it sets up tracing first, and
         elsewhere it is brought there. statistics: kept from the start, in addition to those that
-        are kept there already; None for the default ones of a new recording.
+        are kept there already; None for the default ones of a new recording. archive: URL of the
+        archive that the recording is pushed into while it grows. drops_archived: whether segments
+        are deleted once they are archived.
     """
 
     sources: tuple[str, ...] = DEFAULT_SOURCES
@@ -60,3 +62,5 @@ class Settings:
     patience_s: float = 15.0
     begin_s: float = 20.0
     statistics: tuple[str, ...] | None = None
+    archive: str | None = None
+    drops_archived: bool = False

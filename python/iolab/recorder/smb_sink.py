@@ -1,21 +1,242 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sink that adds share and user to the system calls of Samba's processes.
+"""A sink that adds share and user to the system calls of Samba's processes: what smbstatus and
+testparm print on the recorded host.
 
-They are in the columns `job` and `device`, which system calls do not have otherwise.
-"""
+They are in the columns `job` and `device`, which system calls do not have otherwise. Samba has a
+process for each connection. `smbstatus --json` (Samba 4.17) has the users and the shares of each
+process. `testparm -s` has the paths of shares, so that a file's name implies its share even where
+the connection ended before smbstatus was called."""
 
 from __future__ import annotations
 
+import ipaddress
+import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from .host_shell import HostShell
 from .intake import Sink
-from .passing_sink import PassingSink
-from .smb_sessions import LONGEST, SILENT, Sessions, parse_answer
+
+SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/samba/bin; export PATH LC_ALL=C
+
+while read -r pid; do
+  file=
+
+  # Only a server that root started chooses the configuration: programs of root read it here.
+
+  exe=$(readlink "/proc/$pid/exe" 2>/dev/null)
+  mounts=$(readlink "/proc/$pid/ns/mnt" 2>/dev/null)
+  user=$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\)[[:space:]].*/\1/p' "/proc/$pid/status" 2>/dev/null)
+
+  case ${exe##*/} in smbd | "smbd (deleted)")
+    if [ "$user" = 0 ] && [ "$mounts" = "$(readlink /proc/self/ns/mnt)" ]; then
+      file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n \
+        -e 's/^--configfile=//p' -e 's/^-s\(.\)/\1/p' -e '/^-s$/{n;p;}' -e '/^--configfile$/{n;p;}' | sed -n 1p)
+    fi
+  esac
+  case $file in /*) ;; *) file= ;; esac
+
+  printf '=config %s\n' "$file"
+
+  if ! command -v smbstatus >/dev/null; then echo =missing
+  elif [ "$(id -u)" != 0 ]; then echo =denied
+  else
+    echo =status
+    if [ -n "$file" ]; then set -- -s "$file"; else set --; fi
+
+    timeout 10 smbstatus "$@" --json 2>/dev/null
+    echo
+  fi
+
+  if command -v testparm >/dev/null; then
+    echo =shares
+    if [ -n "$file" ]; then set -- "$file"; else set --; fi
+
+    timeout 10 testparm -s "$@" 2>/dev/null | while IFS= read -r line; do
+      printf '%s\n' "$line"
+      path=${line#"	path = "}
+      case $path in /*%*) ;; /*) printf '\treal = %s\n' "$(readlink -m -- "$path")" ;; esac
+    done
+  fi
+  echo =end
+done
+"""
+"""Run by a shell on the host: each line of input, the number of a process of Samba, has one answer.
+It ends with its input."""
+
+LONGEST = 1 << 24
+"""Bytes of an answer; a longer one is not understood."""
+MOST_SHARES = 4096
+MISSING = "smbstatus is not installed: users of Samba's connections are unknown; install samba-common-bin or samba"
+DENIED = (
+    "smbstatus needs root: users of Samba's connections are unknown; record as root, without sudo"
+)
+FOREIGN = "the output of smbstatus is not understood: users of Samba's connections are unknown; Samba 4.17 or later prints JSON"
+SILENT = "smbstatus does not answer: users and shares of Samba's connections are unknown"
+_IPC = "IPC$"
+_VARIABLE = re.compile(r"%(\$\([^)]*\)|.)")
+_NOT_SHARES = ("global", "printers", "print$")
+
+
+@dataclass
+class Connection:
+    """A process of Samba: its client's address ("" where unknown), its users, its shares."""
+
+    client: str = ""
+    users: set[str] = field(default_factory=set)
+    shares: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the script printed for a process.
+
+    Attributes:
+        config: the configuration file. It is "" for the usual one.
+        connections: by process number.
+        paths: (share, path). A path may have Samba's variables, such as %U.
+        trouble: why users are unknown; None where they are known.
+    """
+
+    config: str
+    connections: Mapping[int, Connection]
+    paths: tuple[tuple[str, str], ...]
+    trouble: str | None
+
+
+def parse_answer(text: str) -> Answer:
+    """Parse an answer without its last line. Text that is not understood is a trouble, no error."""
+    parts: dict[str, list[str]] = {}
+    config, lines = "", []
+    for line in text.split("\n"):
+        word, _, rest = line.partition(" ")
+        if word == "=config":
+            config = rest
+        elif word in ("=missing", "=denied", "=status", "=shares"):
+            lines = parts.setdefault(word, [])
+        else:
+            lines.append(line)
+    connections: dict[int, Connection] = {}
+    paths = list(_share_paths(parts.get("=shares", ())))
+    trouble = MISSING if "=missing" in parts else DENIED if "=denied" in parts else None
+    if trouble is None:
+        try:
+            status = json.loads("\n".join(parts.get("=status", ())))
+            connections = _connections(status)
+            paths += _open_paths(status, connections)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            connections, trouble = {}, FOREIGN
+    return Answer(config, connections, tuple(dict.fromkeys(paths))[:MOST_SHARES], trouble)
+
+
+def _connections(status: Mapping[str, Any]) -> dict[int, Connection]:
+    connections: dict[int, Connection] = {}
+    for session in status["sessions"].values():
+        connection = connections.setdefault(_pid(session), Connection())
+        connection.users.add(str(session["username"]))
+        connection.client = _address(str(session.get("hostname", "")))
+    for tree in status.get("tcons", {}).values():
+        if tree["service"] != _IPC:
+            connections.setdefault(_pid(tree), Connection()).shares.add(str(tree["service"]))
+    return connections
+
+
+def _pid(of: Mapping[str, Any]) -> int:
+    return int(of["server_id"]["pid"])
+
+
+def _address(text: str) -> str:
+    """`ipv4:10.0.0.7:50000`, `ipv6:fd00::7:50000`: the address, as the probe prints it."""
+    _, _, rest = text.partition(":")
+    try:
+        address = ipaddress.ip_address(rest.rpartition(":")[0].strip("[]"))
+    except ValueError:
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def _open_paths(
+    status: Mapping[str, Any], connections: Mapping[int, Connection]
+) -> Iterator[tuple[str, str]]:
+    """Paths of shares of processes that have one share: paths of homes have no other source."""
+    for file in status.get("open_files", {}).values():
+        for use in file["opens"].values():
+            connection = connections.get(_pid(use))
+            if connection is not None and len(connection.shares) == 1:
+                [share] = connection.shares
+                yield share, str(file["service_path"])
+
+
+def _share_paths(lines: Any) -> Iterator[tuple[str, str]]:
+    share = ""
+    for line in lines:
+        if line.startswith("[") and line.endswith("]"):
+            share = line[1:-1]
+        elif share and share.lower() not in _NOT_SHARES:
+            name, equals, path = line.strip("\t").partition(" = ")
+            if equals and name in ("path", "real") and path.startswith("/"):
+                yield share, path
+
+
+class Sessions:
+    """What is known of Samba's connections and shares, from answers as they come."""
+
+    def __init__(self) -> None:
+        self._by_config: dict[str, tuple[Answer, Mapping[int, Connection]]] = {}
+        self._patterns: list[tuple[str, re.Pattern[str]]] = []
+
+    def learn(self, answer: Answer) -> None:
+        """Take an answer; the one before stays for processes that ended since."""
+        before = self._by_config.get(answer.config)
+        self._by_config[answer.config] = (answer, {} if before is None else before[0].connections)
+        self._patterns = [
+            (share, _pattern(path))
+            for answer, _ in self._by_config.values()
+            for share, path in answer.paths
+        ]
+
+    def _connection(self, pid: int, client: str) -> Connection | None:
+        """A process's connection; None for a process that had this number before."""
+        for answer, before in self._by_config.values():
+            connection = answer.connections.get(pid) or before.get(pid)
+            if connection is not None:
+                return connection if connection.client in ("", client) else None
+        return None
+
+    def user(self, pid: int, client: str) -> str | None:
+        """The only user of a process's connection with this client."""
+        connection = self._connection(pid, client)
+        if connection is None or len(connection.users) != 1:
+            return None
+        return next(iter(connection.users))
+
+    def share(self, pid: int, client: str, file: str) -> str | None:
+        """The share with the longest path to a file; of several with this path the connected one."""
+        longest, shares = 0, set[str]()
+        for share, pattern in self._patterns:
+            match = pattern.match(file)
+            if match is not None and match.end() >= longest:
+                shares = shares if match.end() == longest else set()
+                longest = match.end()
+                shares.add(share)
+        if len(shares) > 1:
+            connection = self._connection(pid, client)
+            shares &= set() if connection is None else connection.shares
+        return shares.pop() if len(shares) == 1 else None
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Of a share's path, for the begin of a file's name: a variable is a part of a name."""
+    parts = _VARIABLE.split(path.rstrip("/"))
+    return re.compile("[^/]+".join(map(re.escape, parts[::2])) + "(?=/|$)")
+
 
 SOURCE, PROCESS = "syscall", "smbd"
 _WAIT_S = 0.3
@@ -28,7 +249,7 @@ _MOST = 1 << 14
 """Processes without a user that are remembered."""
 
 
-class SmbSink(PassingSink):
+class SmbSink(Sink):
     """Adds share and user to events. The shell on the host starts at the first event of Samba."""
 
     def __init__(
@@ -38,7 +259,7 @@ class SmbSink(PassingSink):
         notice: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: the argument list of a shell that runs `smb_sessions.SCRIPT` on the recorded
+        """`begin`: the argument list of a shell that runs `SCRIPT` on the recorded
         host; `notice`: takes what a user should know, each once."""
         super().__init__(sink)
         self._begin, self._notice, self._now = begin, notice, now

@@ -28,6 +28,8 @@ class Status:
         suspended: sources that are, with the reason. bytes: of the recording on disk.
         probe_cpu_ns, recorder_cpu_ns: CPU time spent so far. probe_rss_bytes: memory of the probe.
         deaths: how often a probe died. troubles: what befell it, in words, in order.
+        archive: empty without one. archive, rows, bytes: its URL, and what it lacks. behind_s: age
+        of the first row that it lacks. pushed_ns, error: time of the last push, and why it failed.
     """
 
     state: str = "recording"
@@ -45,6 +47,7 @@ class Status:
     probe_rss_bytes: int = 0
     deaths: int = 0
     troubles: list[str] = field(default_factory=list)
+    archive: dict[str, Any] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for `status.json` and the word `status`."""

@@ -39,11 +39,15 @@ class ResumeUnit:
         self.name = f"iolab-resume-{digest}.service"
         self.path = self._units / self.name
 
-    def install(self, arguments: Sequence[str], directory: Path) -> None:
+    def install(
+        self, arguments: Sequence[str], directory: Path, targets: Sequence[str] = ()
+    ) -> None:
         """Write and enable the unit.
 
         Args:
             arguments: of iolab. directory: where it runs.
+            targets: paths that are measured. The study waits for the file systems of these, of the
+            results and of `directory`, which systemd else mounts at any time (nofail, systemd.mount(5)).
 
         Raises RunError where the host has no systemd, the unit's file belongs to another study, or it
         cannot be written or enabled.
@@ -56,9 +60,10 @@ class ResumeUnit:
             )
         if self.path.exists() and not self._is_own():
             raise RunError("is not a unit of this study", where=self.path, hint="remove it first")
-        text = _text(
-            self._results, [sys.executable, "-m", "iolab", *arguments], directory, self._target
-        )
+        command = [sys.executable, "-m", "iolab", *arguments]
+        paths = (self._results, directory, *(directory / path for path in targets))
+        mounts = dict.fromkeys(os.path.normpath(path) for path in paths)
+        text = _text(self._results, command, directory, list(mounts), self._target)
         try:
             self._units.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path, text)
@@ -133,7 +138,10 @@ def _user_units() -> Path:
     return base / "systemd" / "user"
 
 
-def _text(results: Path, command: Sequence[str], directory: Path, target: str) -> str:
+def _text(
+    results: Path, command: Sequence[str], directory: Path, mounts: Sequence[str], target: str
+) -> str:
+    paths = " ".join(_quote(path).replace("$$", "$") for path in mounts)
     words = " ".join(_quote(word) for word in command)
     environment = " ".join(
         _quote(f"{name}={os.environ[name]}").replace("$$", "$")
@@ -145,6 +153,7 @@ def _text(results: Path, command: Sequence[str], directory: Path, target: str) -
 Description=Resume an iolab study: {_escape(results.name)}
 After=local-fs.target network-online.target
 Wants=network-online.target
+RequiresMountsFor={paths}
 
 [Service]
 Type=exec

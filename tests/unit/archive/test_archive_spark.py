@@ -32,9 +32,9 @@ from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask import attribution
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
+from iolab.statistics.engine.cells import bucket_sql
 from iolab.statistics.engine.engine import Engine
 from iolab.statistics.language.names import parse
-from iolab.statistics.tiers.spark_engine import SparkEngine
 from support.archives import answer_of, questions, record
 from support.depth import depth
 from support.recordings import SECOND, START
@@ -255,7 +255,7 @@ def test_buckets_in_sql_are_those_of_the_grid(values: list[int]) -> None:
 
     edges = [edge for bits in (6, 7, 62) for edge in (2**bits - 1, 2**bits)]
     values = [*values, 0, *edges]
-    expression = SparkEngine(Path(), Cluster("", None)).bucket_sql("v", BITS)
+    expression = bucket_sql("v", BITS)
     with Engine(Path()) as engine:
         engine.register("events", pa.table({"v": pa.array(values, pa.int64())}))
         rows = engine.ask(f"SELECT v, {expression} AS b FROM events")

@@ -159,7 +159,7 @@ def test_unrecorded_time_is_hatched_and_said_apart_from_idle_time() -> None:
     assert (blind.gaps, blind.unrecorded) == ((), ((40.0, 60.0),))
     both = panel(replace(broken, gaps=((40, 50),)))
     assert (both.gaps, both.unrecorded) == (((50.0, 60.0),), ((40.0, 50.0),))
-    shaded, hatched = "shaded: no I/O, though some was due", "hatched: not recorded"
+    shaded, hatched = "shaded: no I/O, though some was expected", "hatched: not recorded"
     for each, absent in ((idle, hatched), (blind, shaded)):
         document = svg([each], "t", LIGHT)
         assert absent not in document
@@ -185,7 +185,7 @@ def test_the_terminal_has_a_letter_for_idle_time_and_one_for_unrecorded_time(
     assert any(row[40:60] == 10 * "╱" + 10 * "░" for row in body)
     assert not any(letter in row[:40] + row[60:] for row in body for letter in "╱░")
     assert [line.strip() for line in lines if line.strip()[:2] in ("░ ", "╱ ")] == [
-        "░ no I/O, though some was due",
+        "░ no I/O, though some was expected",
         "╱ not recorded",
     ]
     plain = "\n".join(terminal.draw(panel(STEADY), Layout(100, 20, 1), mode, DARK))

@@ -176,7 +176,7 @@ def test_a_probe_that_begins_after_it_goes_on_where_the_one_before_was(tmp_path:
 
 
 def test_a_probe_that_begins_long_after_it_goes_by_the_new_time(tmp_path: Path) -> None:
-    from iolab.recorder.frame_times import moved_by
+    from iolab.recorder.recording_clock import moved_by
     from iolab.recording.base.metadata import Begun
 
     before = Begun(1000, 0, 1000)
@@ -296,7 +296,7 @@ def test_a_status_is_of_the_machines_time(far: bool, step: float, tmp_path: Path
 
 
 def test_the_first_words_tell_where_a_session_begins(tmp_path: Path) -> None:
-    from iolab.recorder.probe_start import begun_by
+    from iolab.recorder.recording_clock import begun_by
     from iolab.recorder.session import open_writer
     from iolab.recorder.settings import Retention
 

@@ -18,7 +18,7 @@ import pytest
 from iolab.clock import FakeClock, SystemClock
 from iolab.errors import ResultsError, RunError
 from iolab.recorder.control import Client, Control, say
-from iolab.recorder.interfaces import wait_readable
+from iolab.recorder.recorder import wait_readable
 from iolab.recorder.settings import Settings
 from support.recorder import Bench, FakeSink
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recorder.keeping import KeepingSink
+from iolab.recorder.session import KeepingSink
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage

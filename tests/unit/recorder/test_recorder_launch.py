@@ -21,9 +21,9 @@ import pytest
 
 from iolab._core import FrameReader
 from iolab.errors import RunError, UsageError
-from iolab.recorder.interfaces import wait_readable
 from iolab.recorder.launch import DirectLauncher, Probe, StarterLauncher
 from iolab.recorder.program import failure, probe_arguments, probe_path
+from iolab.recorder.recorder import wait_readable
 from iolab.recorder.starter import without_sources
 from support.waiting import PATIENCE, gone, until
 

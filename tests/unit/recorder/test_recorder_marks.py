@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iolab.recorder.marks import Mark, mark_of
+from iolab.recorder.control import Mark, mark_of
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 

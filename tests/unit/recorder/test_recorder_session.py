@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from iolab.recorder.intake import Sink
-from iolab.recorder.interfaces import Outcome
+from iolab.recorder.recorder import Outcome
 from iolab.recorder.session import POOL_CHOICE, Session
 from iolab.recorder.settings import Settings
 from iolab.recording.base import layout, metadata

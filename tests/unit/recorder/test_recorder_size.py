@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from iolab.clock import FakeClock
-from iolab.recorder import size
-from iolab.recorder.size import SizeWatch
+from iolab.recorder import budget
+from iolab.recorder.budget import SizeWatch
 
 
 class Slow(FakeClock):
@@ -53,7 +53,7 @@ def test_a_little_at_a_time(tmp_path: Path) -> None:
     begin = clock.monotonic()
     while watch.bytes() == whole:
         clock.sleep(1)
-    assert clock.monotonic() - begin > 0.1 / size._SHARE, "the longer it takes, the more seldom"
+    assert clock.monotonic() - begin > 0.1 / budget._SHARE, "the longer it takes, the more seldom"
     assert watch.bytes() == whole + 1000
 
 

@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from iolab.recorder.host_shell import HostShell
-from iolab.recorder.smb_sessions import (
+from iolab.recorder.smb_sink import (
     DENIED,
     FOREIGN,
     MISSING,
     SCRIPT,
     SILENT,
     Sessions,
+    SmbSink,
     parse_answer,
 )
-from iolab.recorder.smb_sink import SmbSink
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter

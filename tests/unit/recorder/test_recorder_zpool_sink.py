@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.recorder.pool_counts import LATE_NS, SCRIPT, Growth, PoolCounts, read
-from iolab.recorder.zpool_sink import PoolSink
+from iolab.recorder.intake import Sink
+from iolab.recorder.zpool_sink import LATE_NS, SCRIPT, Growth, PoolCounts, PoolSink, read
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -267,7 +267,7 @@ def kept(
         tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}
     )
     sink, limit = (
-        PoolSink(writer, begin, writer.describe, lambda machine_ns: machine_ns),
+        PoolSink(Sink(writer), begin, writer.describe, lambda machine_ns: machine_ns),
         time.monotonic() + seconds,
     )
     while not met(Recording(tmp_path / "r")) and time.monotonic() < limit:

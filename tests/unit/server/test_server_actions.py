@@ -19,9 +19,8 @@ from starlette.testclient import TestClient
 from iolab.errors import FormatError, IolabError, UsageError
 from iolab.report.page import html
 from iolab.server.base.json_store import LARGEST, JsonStore, folder
-from iolab.server.base.saved_worksheets import listed
 from iolab.server.base.store import NotServed, Store
-from iolab.server.base.worksheet import Sharing, Worksheet
+from iolab.server.base.worksheet import Sharing, Worksheet, listed
 from iolab.server.http.access import Door
 from iolab.server.http.actions import AppState, state_in
 from iolab.server.http.app import application

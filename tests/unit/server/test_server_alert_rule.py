@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 
 from iolab.errors import UsageError
 from iolab.server.alerts.alert import Alert
-from iolab.server.alerts.alert_rule import SECOND, Reading, Standing, beyond, sentence, step
-from iolab.server.alerts.schedule import parse_hours
+from iolab.server.alerts.alert_rule import (
+    SECOND,
+    Reading,
+    Standing,
+    beyond,
+    parse_hours,
+    sentence,
+    step,
+)
 
 START = 1_700_000_000 * SECOND
 

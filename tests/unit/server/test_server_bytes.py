@@ -13,11 +13,9 @@ from starlette.testclient import TestClient
 from iolab.errors import UsageError
 from iolab.heatmap.wire import SparseCounts
 from iolab.server.base.store import Store
-from iolab.server.queries.compare_heatmap import difference
-from iolab.server.queries.drill import who
-from iolab.server.queries.peaks import extremes
-from iolab.server.queries.queries import ask, export
-from iolab.server.queries.split_heatmap import layers
+from iolab.server.queries.answers import ask, export, layers
+from iolab.server.queries.comparison import difference
+from iolab.server.queries.drill import extremes, who
 from support.recordings import SECOND
 
 BYTES = {"recording": "rec", "statistic": "io.bytes[latency]", "interval": "1s"}

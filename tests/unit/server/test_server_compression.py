@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from iolab.server.base.store import Store
 from iolab.server.http.access import Door
-from iolab.server.http.app import application
-from iolab.server.http.compression import LEAST, is_far, packed
+from iolab.server.http.app import LEAST, application, is_far, packed
 from support.service import TOKEN
 
 ACCEPTS = "br, gzip;q=0.8"

@@ -27,11 +27,11 @@ from iolab.server.base.json_store import JsonStore
 from iolab.server.base.store import Store
 from iolab.server.base.thread_pool import Workers
 from iolab.server.live.stream import Streams, Window, tick_of
+from iolab.server.prometheus.exposition import Histogram
 from iolab.server.prometheus.metrics import Exporter
-from iolab.server.prometheus.prometheus_text import Histogram
+from iolab.server.queries.answers import ask
+from iolab.server.queries.drill import extremes
 from iolab.server.queries.listing import recordings, statistics
-from iolab.server.queries.peaks import extremes
-from iolab.server.queries.queries import ask
 from iolab.statistics.ask.available import available
 from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage

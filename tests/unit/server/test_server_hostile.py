@@ -296,7 +296,7 @@ def test_a_document_that_does_not_come(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A body of which the rest never comes is given up; the service goes on meanwhile."""
-    monkeypatch.setattr("iolab.server.http.action_endpoint.PATIENCE", 0.5)
+    monkeypatch.setattr("iolab.server.http.app.PATIENCE", 0.5)
     state = state_in(Store([recording]), tmp_path / "home", tmp_path / "log")
     with serving(state) as listener:
         head = (

@@ -13,7 +13,7 @@ from iolab.clock import FakeClock
 from iolab.heatmap.words import lost
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
-from iolab.server.queries.queries import ask, ask_binary
+from iolab.server.queries.answers import ask, ask_binary
 from support.recordings import SECOND, START, events
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/losses.json").read_text("utf-8"))["lost"]

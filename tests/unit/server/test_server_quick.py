@@ -18,9 +18,9 @@ from iolab.heatmap.wire import CROPS
 from iolab.recording.base.counts import HeatCounts
 from iolab.server.base.store import Store
 from iolab.server.live.stream import Window, _window
-from iolab.server.queries import queries, routes
+from iolab.server.queries import answers
 from iolab.server.queries.drill import who
-from iolab.server.queries.query_params import request_of
+from iolab.server.queries.parameters import request_of
 from support.recordings import SECOND, START
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "10ms", "drawn": "true"}
@@ -53,7 +53,7 @@ def test_without_lines_all_else_is_the_same(path: str, client: TestClient) -> No
 def test_crops_and_lines_are_those_of_all_counts(store: Store) -> None:
     counts = request_of(store, MAP).answer()
     assert isinstance(counts, HeatCounts)
-    made = json.loads(queries.ask(store, MAP).model_dump_json())
+    made = json.loads(answers.ask(store, MAP).model_dump_json())
     for share, high in made["group"]["crops"]:
         assert high == frame_of([counts], View("log", share)).high
     assert [share for share, _ in made["group"]["crops"]] == list(CROPS)
@@ -73,7 +73,7 @@ def test_crops_and_lines_are_those_of_all_counts(store: Store) -> None:
 def test_all_is_counted_however_few_columns_are_asked_for(store: Store) -> None:
     """What the screen can show are sums, and none of them lacks anything."""
     fine, *coarse = (
-        json.loads(queries.ask(store, {**MAP, "interval": each}).model_dump_json())
+        json.loads(answers.ask(store, {**MAP, "interval": each}).model_dump_json())
         for each in ("100ms", "1s", "4s")
     )
     total = sum(map_of(fine)["cells"]["counts"])
@@ -108,16 +108,6 @@ def test_outside_is_what_else_there_is_around(store: Store) -> None:
     assert moved.inside == whole.inside
     half = who(store, {**box, "around_from": str(START + SECOND)})
     assert around.outside < half.outside < whole.outside
-
-
-def test_every_path_with_a_span_says_what_ends_it() -> None:
-    for route in routes.ROUTES:
-        names = {each.name for each in route.parameters}
-        assert set(route.ends) <= names
-        if route.ends:
-            assert {each for each in ("to", "other_to", "around_to") if each in names} == set(
-                route.ends
-            )
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ REASONS = {
     "from": "is not a moment|is a clock's time",
     "to": "^the span of time is empty$",
     "other_from": "^the two ranges differ in length$",
-    "against_from": "^the quiet time (has no end|is empty|overlaps)|^too little time to compare with",
+    "against_from": r"^the quiet time (has no end|is empty|overlaps)|^too little time to compare with|columns, and \d+ can be told apart",
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
     "id": "is no I/O$|^a trace holds one layer$|^holds no events",

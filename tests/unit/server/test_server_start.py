@@ -16,9 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.errors import UsageError
-from iolab.server.base import places
-from iolab.server.base.places import kind_of, search
-from iolab.server.base.store import Store
+from iolab.server.base import store
+from iolab.server.base.store import Store, kind_of, search
 from iolab.server.http.access import Door
 from iolab.server.http.actions import state_in
 from iolab.server.http.app import application
@@ -165,7 +164,7 @@ def test_a_folder_is_searched_within_bounds(
     near.touch()
     assert search(tmp_path).places == [("results", near.parent)]
     assert kind_of(tmp_path / "a") == "folder"
-    monkeypatch.setattr(places, "MOST", 3)
+    monkeypatch.setattr(store, "MOST", 3)
     assert [path for path, _ in search(tmp_path).problems] == [tmp_path]
 
 

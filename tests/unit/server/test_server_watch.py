@@ -28,7 +28,7 @@ from iolab.server.base.json_store import JsonStore
 from iolab.server.base.models import PercentilesAnswer
 from iolab.server.base.store import Store
 from iolab.server.http.actions import AppState
-from iolab.server.queries.queries import ask
+from iolab.server.queries.answers import ask
 from iolab.statistics.kept import manage
 from support.golden import Golden
 from support.recordings import SECOND, START, events

@@ -18,7 +18,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.server.base.models import Odd
 from iolab.server.base.store import Store
-from iolab.server.queries.odd import odd as answer_odd
+from iolab.server.queries.drill import odd as answer_odd
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.odd_series import Subject
 from iolab.statistics.ask.odd_words import Statement, statements, subject_words

@@ -85,7 +85,10 @@ def expected(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_remembered_sums_equal_those_of_all_events(seed: int, tmp_path: Path) -> None:
+def test_remembered_sums_equal_those_of_all_events(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_maps, "BLOCK", 1 + 2 * (seed % 2))
     chance = random.Random(seed)
     path, through = tmp_path / "r", 0
     batches: list[pa.RecordBatch] = []
@@ -217,7 +220,8 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
 
 
 def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a recording that grows only the new maps are read, of one that does not none."""
+    """Of a recording that grows only maps of new blocks are read, of one that does not none."""
+    monkeypatch.setattr(segment_maps, "BLOCK", 2)
     path = tmp_path / "r"
     batches: list[pa.RecordBatch] = []
     RecordingWriter.create(
@@ -254,5 +258,5 @@ def test_no_more_rows_are_remembered_than_allowed(
     grown(path, batches, 5)
     for question in ("io.ops", "io.ops[latency]", "io.ops[op]"):
         query(Recording(path), question, interval_ns=SECOND)
-        rows = [len(sums.columns["number"]) for sums in segment_maps._remembered.values()]
+        rows = [len(sums.columns["block"]) for sums in segment_maps._remembered.values()]
         assert sum(rows) <= 100

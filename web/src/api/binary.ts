@@ -31,10 +31,10 @@ export function decodeHeat(buffer: ArrayBuffer): DrawnMap | Layers {
 	};
 	const { sizes, ...answer } = head;
 	const made = answer.kind === "layers" ? answer.map : answer;
-	if (sizes.reduce((sum, size) => sum + size, 0) !== cells) throw damaged("a map whose parts don't add up");
+	if (sizes.reduce((sum, size) => sum + size, 0) !== cells) throw damaged("a map with parts that don't add up");
 	const [map] = made.group?.maps ?? [];
 	const holders = map ? [map, ...map.dimensions.flatMap(({ parts }) => parts)] : [];
-	if (sizes.length !== holders.length) throw damaged("a map whose parts don't add up");
+	if (sizes.length !== holders.length) throw damaged("a map with parts that don't add up");
 	let place = 0;
 	for (const [i, holder] of holders.entries()) {
 		const past = place + (sizes[i] ?? 0);
@@ -54,7 +54,7 @@ function startsOf(columns: Int32Array, count: number): SparseCounts["starts"] {
 	let column = 0;
 	for (let k = 0; k < columns.length; k++) {
 		const now = columns[k] ?? 0;
-		if (now < column || now >= count) throw damaged("a map whose columns are out of order");
+		if (now < column || now >= count) throw damaged("a map with columns out of order");
 		while (column < now) starts[++column] = k;
 	}
 	while (column < count) starts[++column] = columns.length;

@@ -104,7 +104,7 @@ export interface Heard {
 	tick: (tick: Tick) => void;
 	answer: (answer: Drawable) => void;
 	problem: (words: string) => void;
-	lost: (gone: boolean) => void;
+	lost: (ended: boolean) => void;
 	/** The service is there, and takes no stream: why, in its words. */
 	refused: (words: string) => void;
 }

@@ -122,7 +122,7 @@ export function awaited(
 	});
 }
 
-/** Shade spans without any I/O though some was due, and say so. */
+/** Shade spans without any I/O though some was expected, and say so. */
 export function paintIdle(
 	context: CanvasRenderingContext2D,
 	frame: Frame,

@@ -90,7 +90,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			cells.below > 0 && `${amount(group, cells.below)} below ${quantity(axis.low, group.unit)}`,
 			level && `lines of each ${quantity(level.joined * group.interval_ns, "ns")}`,
 			missing(map, cells),
-			seen(map.gaps) && "shaded: no I/O, though some was due",
+			seen(map.gaps) && "shaded: no I/O, though some was expected",
 			seen(map.unrecorded) && "hatched: not recorded",
 			...map.notes,
 		]

@@ -115,12 +115,26 @@ export function upperEnd(answer: Drawable): string {
 
 const axisOf = (group: NonNullable<DrawnMap["group"]>) => wholeAxis(group, group.y_scale, CROP);
 
+/** Columns that the ends of the span do not cut: the rate of a part of a second is no rate of the second. */
+function uncutColumns(answer: Exclude<Drawable, DrawnMap>, length: number): { first: number; past: number } {
+	if (answer.kind === "percentiles" || length < 5) return { first: 0, past: length };
+	const { t0_ns, interval_ns, first_ns, until_ns } = answer;
+	return { first: first_ns > t0_ns ? 1 : 0, past: until_ns < t0_ns + length * interval_ns ? length - 1 : length };
+}
+
+/** The values of each key in columns that are whole; the rest of a stack has no name. */
+function wholeColumns(answer: Exclude<Drawable, DrawnMap>): { key: string | null; values: (number | null)[] }[] {
+	const rest = answer.kind === "stack" && answer.others ? [{ key: null, values: answer.others.values }] : [];
+	const keys = answer.kind === "series" ? [{ key: null, values: answer.values }] : [...answer.keys, ...rest];
+	const { first, past } = uncutColumns(answer, Math.max(0, ...keys.map(({ values }) => values.length)));
+	return keys.map(({ key, values }) => ({ key, values: values.slice(first, past) }));
+}
+
+/** The height of each column. */
 function columnSums(answer: Exclude<Drawable, DrawnMap>): number[] {
-	if (answer.kind === "series") return answer.values.map((value) => value ?? 0);
-	const keys = answer.kind === "stack" && answer.others ? [...answer.keys, answer.others] : answer.keys;
-	const length = Math.max(0, ...keys.map((key) => key.values.length));
-	return Array.from({ length }, (_, i) => {
-		const values = keys.map((key) => key.values[i] ?? 0);
+	const keys = wholeColumns(answer);
+	return Array.from({ length: Math.max(0, ...keys.map(({ values }) => values.length)) }, (_, column) => {
+		const values = keys.map((key) => key.values[column] ?? 0);
 		return answer.kind === "stack" ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
 	});
 }
@@ -163,13 +177,10 @@ function paintBars(context: CanvasRenderingContext2D, answer: Exclude<Drawable, 
 	if (!(most > 0)) return;
 	const dark = theme.value === "dark";
 	const field = answer.kind === "stack" ? breakdownOf(statistic) : "";
-	const layers: { colour: string; values: readonly (number | null)[] }[] =
-		answer.kind === "stack"
-			? [
-					...answer.keys.map(({ key, values }) => ({ colour: hueOf(placeOf(field, key), dark), values })),
-					{ colour: REST, values: answer.others?.values ?? [] },
-				]
-			: [{ colour: hueOf(0, dark), values: sums }];
+	const plain = answer.kind === "stack" ? REST : hueOf(0, dark);
+	const layers = (answer.kind === "stack" ? wholeColumns(answer) : [{ key: null, values: sums }]).map(
+		({ key, values }) => ({ colour: key === null ? plain : hueOf(placeOf(field, key), dark), values }),
+	);
 	for (let i = 0; i < sums.length; i++) {
 		const [left, right] = [(i * width) / sums.length, ((i + 1) * width) / sums.length].map(Math.round);
 		let bottom = height;

@@ -98,7 +98,7 @@ function CellView({ all, cell, repetition, y }: { all: Maps; cell: MapCell; repe
 	const runs = [...new Set(cell.maps.flatMap((part) => part.of.filter((one) => one.repetition === repetition)))];
 	const ids = [...new Set(runs.map((one) => report.value.runs.ids[one.run] ?? ""))];
 	return (
-		<div class="maps beside">
+		<div class="maps side-by-side">
 			<MapControls />
 			{choices.map(({ group, choice }) => (
 				<Group key={group.title} group={group} choice={choice} level="h3" />

@@ -48,7 +48,7 @@ export function choicesOf(catalogue: readonly StatisticFacts[]): Choice[] {
 	});
 }
 
-/** What stands before the dot. */
+/** The part before the dot. */
 export const groupOf = (name: string): string => name.split(".")[0] ?? name;
 
 /** Other words for a field. */
@@ -78,7 +78,7 @@ const OF_MEASURE: Record<string, string> = {
 const OPS = ["read", "write", "trim", "flush", "sync"];
 
 /**
- * What was typed as a name stands first, then what begins with it, then those in which every word is found: first those with a part that
+ * A statistic with the typed name is first, then those that begin with it, then those in which every word is found: first those with a part that
  * is or begins with one. A word that is an operation, or begins one, holds the others to it.
  */
 export function search(choices: readonly Choice[], typed: string, values: readonly KnownValue[] = []): Choice[] {
@@ -136,7 +136,7 @@ function looksOf(choices: readonly Choice[], name: string, words: readonly strin
 	}
 	const [, what = "", by = ""] = /^(.+)\s+(?:by|per)\s+(\S+)$/.exec(name) ?? [];
 	if (!by) return [];
-	const told = matching(maps, wordsIn(what)).flatMap((each) => {
+	const coloured = matching(maps, wordsIn(what)).flatMap((each) => {
 		const field = choices.find(
 			(other) =>
 				other.name === each.name &&
@@ -147,7 +147,7 @@ function looksOf(choices: readonly Choice[], name: string, words: readonly strin
 		if (!field) return [];
 		return [{ ...each, look: { by: field, mode: "rainbow" as const }, about: `${each.about}; by ${field} in colour` }];
 	});
-	return told.filter((each) => each.name.endsWith(".ops")).slice(0, 4);
+	return coloured.filter((each) => each.name.endsWith(".ops")).slice(0, 4);
 }
 
 /** Statistics by their names and words. */

@@ -31,6 +31,8 @@ export const view = signal<View>("worksheet");
 export const offline = computed(() => inlined() !== null);
 
 const WRITES = 250;
+/** Ms between two questions for what can be answered, where something can already. */
+const SELDOM = 30_000;
 
 /** Find out what there is, show what the address says, and keep the address true. */
 export async function begin(): Promise<void> {
@@ -83,8 +85,8 @@ export function refuse(error: unknown): void {
 }
 
 /**
- * Show a worksheet, or of too many graphs the first. Where its recording is not served the first one that is stands in its place, which
- * is said: under its name that would be another worksheet, so it has none.
+ * Show a worksheet, or of too many graphs the first. Where its recording is not served, the first served recording takes its place, with
+ * a message: under its own name it would be another worksheet, so it has none.
  */
 export async function show(asked: Worksheet): Promise<void> {
 	const named = recordings.value.find((each) => each.name === asked.recording);
@@ -122,7 +124,7 @@ export async function choose(name: string, given?: Worksheet): Promise<void> {
 	else if (other) sheet.value = { ...sheet.value, time: found?.live ? { live: 60 } : whole.value, compare: null };
 }
 
-/** Ask anew what the recording can answer: what begins to be recorded can be asked for as well. */
+/** Ask again what the recording can answer: a source that starts later adds statistics. */
 export async function refreshCatalogue(): Promise<void> {
 	const { recording } = sheet.peek();
 	if (inlined() || !recording) return;
@@ -135,7 +137,7 @@ export async function refreshCatalogue(): Promise<void> {
 	}
 }
 
-/** What can be read again is shown as it is by now; of one that could not be read when it was chosen nothing is known yet. */
+/** A recording that can be read again is shown in its current state; of a recording that could not be read when it was chosen nothing is known. */
 const refreshed = (): Promise<void> =>
 	catalogue.peek().length > 0 ? refreshCatalogue() : choose(sheet.peek().recording).catch(refuse);
 
@@ -144,13 +146,17 @@ const sources = computed(() =>
 		.sort()
 		.join(),
 );
-const bare = computed(() => (facts.value?.live ?? false) && sheet.value.graphs.length === 0);
+/** How often a page without graphs asks what can be answered, in ms: often while nothing can. */
+const catalogueInterval = computed(() => {
+	if (!facts.value?.live || sheet.value.graphs.length > 0) return 0;
+	return catalogue.value.some(({ available }) => available) ? SELDOM : AGAIN;
+});
 
-/** Something new is recorded, or a worksheet that has nothing yet waits for it. */
+/** Something new is recorded, or a worksheet without graphs waits for it. */
 function refresh(): (() => void) | undefined {
 	if (sources.value) void untracked(refreshCatalogue);
-	if (!bare.value) return undefined;
-	const asking = setInterval(refreshCatalogue, AGAIN);
+	if (catalogueInterval.value === 0) return undefined;
+	const asking = setInterval(refreshCatalogue, catalogueInterval.value);
 	return () => clearInterval(asking);
 }
 

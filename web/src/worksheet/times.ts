@@ -50,7 +50,7 @@ export function nextMultiple(length: number, unit: number): number {
 	return multiple ? Math.round(times) + 1 : 1;
 }
 
-/** Seconds from which on a length is told in two units. */
+/** Seconds from which on a length is shown in two units. */
 const TWO = 120;
 
 /** A length of time in words, such as "2 hours" or "18 minutes 12 seconds". */
@@ -73,9 +73,9 @@ export function momentWords(ns: number, step = SECOND, origin = 0): string {
 	return `${date.slice(0, 10)} ${date.slice(11, digits === 0 ? 19 : 23)}${below}`;
 }
 
-/** A span by the clock: the day once where it is the same. */
-export function spanWords(span: Span, origin = 0): string {
-	const step = lengthOf(span) / 600;
+/** A span by the clock: the day once where it is the same. `steps`: into how many parts its digits tell it apart. */
+export function spanWords(span: Span, origin = 0, steps = 600): string {
+	const step = lengthOf(span) / steps;
 	const [from, until] = [momentWords(span.from, step, origin), momentWords(span.until, step, origin)];
 	const same = span.from >= EPOCH && from.slice(0, 10) === until.slice(0, 10);
 	return `${from} – ${same ? until.slice(11) : until}${span.from >= EPOCH ? ` ${zoneWords(span.from / 1e6)}` : ""}`;

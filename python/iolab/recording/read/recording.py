@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,8 @@ class MapFile:
 class Recording:
     """The recording in a directory.
 
-    Each method reads what the recording holds now; those of `frozen()` all tell of one moment.
+    Each method reads what the recording holds now; those of `frozen()` all tell of one moment. Safe
+    to use from several threads.
 
     Attributes:
         path: the directory. facts: the content of `recording.json`. in_archive: whether its rows
@@ -63,6 +65,7 @@ class Recording:
         self.path = path
         self._frozen = catalogue
         self._files = FileCache()
+        self._reading = threading.Lock()
         if catalogue is None:
             read_facts(path)
 
@@ -73,7 +76,10 @@ class Recording:
 
     def catalogue(self) -> Catalogue:
         """What the recording holds: now, or when it was frozen."""
-        return self._frozen or Catalogue.read(self.path, self._files)
+        if self._frozen is not None:
+            return self._frozen
+        with self._reading:
+            return Catalogue.read(self.path, self._files)
 
     @property
     def facts(self) -> Facts:

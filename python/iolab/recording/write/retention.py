@@ -60,7 +60,12 @@ class _Map:
 
 class Retention:
     """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred
-    thousand files after months, is not looked at again."""
+    thousand files after months, is not looked at again.
+
+    Attributes:
+        archived: all segments up to this number are archived; None: there is no archive, and age
+        counts for all. drops_archived: whether these are deleted.
+    """
 
     def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
         """`shrinks` is told the name of a file before it becomes shorter."""
@@ -70,6 +75,8 @@ class Retention:
         self._maps: dict[int, _Map] | None = None
         self._looked = False
         self._spent: list[int] | None = None
+        self.archived: int | None = None
+        self.drops_archived = False
 
     def apply(
         self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0
@@ -91,15 +98,17 @@ class Retention:
         if self._spent is not None:
             self._remove(facts)
         most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
-        if most_bytes is None and most_age is None and not _maps_due(facts, now_ns):
+        drops = self.archived if self.drops_archived else None
+        if (most_bytes, most_age, drops) == (None, None, None) and not _maps_due(facts, now_ns):
             return 0
         held = self._look(facts, halves, monotonic)
         total = sum(each.bytes for each in held.values())
         goes: dict[int, _Held] = {}
         for number in sorted(held):
             each = held[number]
-            old = (
+            old = (drops is not None and number <= drops) or (
                 most_age is not None
+                and (self.archived is None or number <= self.archived)
                 and each.last_ns is not None
                 and (
                     each.last_ns < now_ns - most_age * 1_000_000_000

@@ -421,6 +421,12 @@ class RecordingWriter:
             self._seal_all()
             self._drop_old()
 
+    def note_archived(self, through: int, *, drops: bool) -> None:
+        """Say up to which number all segments are archived. Later ones are deleted by size alone,
+        not by age. `drops`: the archived ones are deleted, with what retention deletes next."""
+        with self._guard:
+            self._retention.archived, self._retention.drops_archived = through, drops
+
     def tick(self, now_ns: int) -> None:
         """Say that everything up to `now_ns` is there, about once a second: seals what is old or
         large, drops what retention no longer allows. PutOffError where that fails."""

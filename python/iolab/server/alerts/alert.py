@@ -164,8 +164,3 @@ class AlertPreview(VersionedModel):
 
 MOST_PREVIEWED = 3600
 """Seconds of a preview."""
-
-ALERTS: dict[str, type[Model]] = {
-    each.__name__: each for each in (Alert, Alerts, AlertLog, PreviewRequest, AlertPreview)
-}
-"""What alerts need, by name."""

@@ -37,9 +37,8 @@ from .alert import (
     RaisedSpan,
 )
 from .alert_log import LogFile
-from .alert_rule import SECOND, Event, Reading, Standing, sentence, step
+from .alert_rule import SECOND, Event, Reading, Standing, parse_hours, sentence, step
 from .commands import Commands
-from .schedule import parse_hours
 
 MOST = 50
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999, "max": 1.0}

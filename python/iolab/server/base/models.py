@@ -555,29 +555,3 @@ class Losses(VersionedModel):
     gaps: list[tuple[int, int]]
     recorded: list[tuple[int, int]]
     left: int
-
-
-ANSWERS: dict[str, type[Model]] = {
-    each.__name__: each
-    for each in (
-        Problem,
-        Recordings,
-        Statistics,
-        SeriesAnswer,
-        StackAnswer,
-        HeatAnswer,
-        DrawnMap,
-        PercentilesAnswer,
-        Layers,
-        Extremes,
-        Who,
-        IoList,
-        IoLayers,
-        Odd,
-        Hierarchy,
-        Tick,
-        Marks,
-        Losses,
-    )
-}
-"""Every answer to a question, by name."""

@@ -1,26 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is served, by name: recordings and traces, opened read-only. A name is looked up, never made
-into a path."""
+"""What is served, by name: recordings, traces, results and histories, found in folders and opened
+read-only. A name is looked up, never made into a path."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ...history.store import FILE as HISTORY
 from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
+from ...recording.base.layout import FACTS as RECORDING
 from ...recording.read.open import open_events
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
+from ...results.open.multi_host import FILE as HOSTS
 from ...results.open.multi_host import parts_of
 from ...statistics.engine.coverage import behind_ns
 from ...statistics.kept.recorded import span_of
-from .places import Kind, kind_of, search
+
+Kind = Literal["recording", "results", "history", "folder"]
+
+DEPTH = 4
+"""Levels of folders that are searched."""
+MOST = 20_000
+"""Directories that are searched; more are left out, with a problem that says so."""
+
+_MARKERS: dict[str, Kind] = {
+    RECORDING: "recording",
+    HOSTS: "results",
+    MANIFEST: "results",
+    HISTORY: "history",
+}
+
+
+@dataclass
+class Contents:
+    """What a folder contains.
+
+    Attributes:
+        places: kind and path of each, in order of their paths. problems: folders that can't be
+        read, as (path, reason).
+    """
+
+    places: list[tuple[Kind, Path]] = field(default_factory=list)
+    problems: list[tuple[Path, str]] = field(default_factory=list)
+
+
+def kind_of(directory: Path) -> Kind:
+    """The kind of a directory. OSError where it can't be read."""
+    with os.scandir(directory) as entries:
+        names = {entry.name for entry in entries}
+    return next((kind for name, kind in _MARKERS.items() if name in names), "folder")
+
+
+def search(folder: Path) -> Contents:
+    """Everything in a folder, `DEPTH` levels down. Hidden directories and symbolic links are not
+    followed; nothing is searched below a recording, results or a history."""
+    contents = Contents()
+    level, searched = [folder], 0
+    for depth in range(DEPTH + 1):
+        below: list[Path] = []
+        for directory in level:
+            searched += 1
+            if searched > MOST:
+                words = f"has more than {MOST} directories; the others were not searched"
+                contents.problems.append((folder, words))
+                return _sorted(contents)
+            try:
+                kind = kind_of(directory)
+                if kind != "folder":
+                    contents.places.append((kind, directory))
+                elif depth < DEPTH:
+                    below += _folders(directory)
+            except OSError as error:
+                reason = f"can't be read: {error.strerror or error}"
+                contents.problems.append((directory, reason))
+        level = below
+    return _sorted(contents)
+
+
+def _folders(directory: Path) -> list[Path]:
+    with os.scandir(directory) as entries:
+        return sorted(
+            directory / entry.name
+            for entry in entries
+            if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+        )
+
+
+def _sorted(contents: Contents) -> Contents:
+    contents.places.sort(key=lambda place: place[1])
+    return contents
+
 
 Opened: TypeAlias = "Trace | Recording"
 
@@ -40,9 +118,6 @@ class Store:
     Attributes:
         results: directories of results, by name. histories: directories of histories, by name.
         problems: folders that can't be read, as (path, reason).
-
-    Each thread has a recording of its own: one keeps what it read of hot files, and is not made to
-    be shared.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -62,7 +137,7 @@ class Store:
         self._folders: list[Path] = []
         self._known: set[Path] = set()
         self._adding = threading.Lock()
-        self._held = threading.local()
+        self._recordings: dict[str, Recording] = {}
         self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
         for path in paths:
             self._add_given(path)
@@ -183,10 +258,9 @@ class Store:
             pass  # who reads it says why that can't be
         if trace:
             return self._traces[name]
-        held: dict[str, Recording] = self._held.__dict__.setdefault("recordings", {})
-        if name not in held:
-            held[name] = Recording(self._paths[name])
-        return held[name]
+        if name not in self._recordings:
+            self._recordings.setdefault(name, Recording(path))
+        return self._recordings[name]
 
     def recording(self, name: str) -> Recording | None:
         """The recording of that name, None where it is a trace."""

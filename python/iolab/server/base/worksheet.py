@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worksheet as data: what an address and a saved worksheet hold, and what is shared of it. The
-page's types are made from these."""
+"""A worksheet as data: what an address and a saved worksheet hold, what is shared of it, and the list
+of saved ones. The page's types are made from these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from ...documents import Model
+from ...errors import FormatError
+from .json_store import JsonStore
 from .models import VersionedModel
+from .store import NotServed
 
 MOST_GRAPHS = 64
 MOST_HIGHLIGHTS = 1000
@@ -142,7 +145,25 @@ class Sharing(Model):
     ]
 
 
-SHEETS: dict[str, type[Model]] = {
-    model.__name__: model for model in (Worksheet, SavedWorksheets, Sharing)
-}
-"""What worksheets need, by name."""
+def listed(documents: JsonStore[Worksheet]) -> SavedWorksheets:
+    """What is saved, by name; what can't be read is listed with its problem."""
+    found = []
+    for name in documents.names():
+        try:
+            sheet, changed = documents.read(name)
+            found.append(
+                SavedFacts(
+                    name=name,
+                    recording=sheet.recording,
+                    graphs=len(sheet.graphs),
+                    changed_ns=changed,
+                    problem="",
+                )
+            )
+        except NotServed:
+            continue  # removed meanwhile
+        except FormatError as error:
+            found.append(
+                SavedFacts(name=name, recording="", graphs=0, changed_ns=0, problem=error.message)
+            )
+    return SavedWorksheets(worksheets=found)

@@ -15,14 +15,13 @@ from ..alerts.alert import RESERVED, Alert, AlertLog, AlertPreview, Alerts, Prev
 from ..alerts.alert_log import LogFile
 from ..alerts.commands import Commands
 from ..alerts.watch import MOST, Watch
-from ..base import saved_worksheets
+from ..base import worksheet
 from ..base.json_store import NAMES, JsonStore, folder
 from ..base.models import Marks
 from ..base.start_models import CellRuns, HistoryAnswer, Start
 from ..base.store import Store
 from ..base.worksheet import SavedWorksheets, Sharing, Worksheet
-from ..queries.parameters import RECORDING, Parameter
-from ..queries.query_params import Words
+from ..queries.parameters import RECORDING, Parameter, Words
 from ..reports import share
 from ..reports.studies import FILE as STUDIES_FILE
 from ..reports.studies import StudyIndex
@@ -148,7 +147,7 @@ ACTIONS = (
         "GET",
         "/worksheets",
         "Worksheets that are saved.",
-        lambda state, words, _: saved_worksheets.listed(state.worksheets),
+        lambda state, words, _: worksheet.listed(state.worksheets),
         model=SavedWorksheets,
     ),
     Action(

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application: requests to questions, answers and errors to responses."""
+"""The application: requests to questions and actions, answers and errors to responses, compressed for
+clients on other machines."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import ipaddress
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
 from starlette.routing import Route as StarletteRoute
@@ -18,21 +22,146 @@ from starlette.types import ASGIApp, Receive, Scope
 
 from ...documents import Model
 from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ..base.json_store import said
 from ..base.models import Problem
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
 from ..live.stream import Streams, disconnected, stream_path
 from ..prometheus import metrics
 from ..queries import binary
-from ..queries.query_params import parameters
-from ..queries.response_cache import Remembered, Written
+from ..queries.parameters import parameters
+from ..queries.response_cache import ResponseCache, Written
 from ..queries.routes import PREFIX, ROUTES, Route
 from ..reports import reports
-from . import action_endpoint, page
+from . import page
 from .access import Door, Guard
-from .actions import ACTIONS, AppState
-from .compression import is_far, packed, response
+from .actions import ACTIONS, Action, AppState
 from .openapi import document
+
+LEAST = 1400
+"""Bytes below which an answer is a packet in any case."""
+_LEVEL = 3
+
+
+def response(content: bytes, kind: str, *, encoded: bool, vary: str = "") -> Response:
+    """The response. `encoded`: whether the content went through `packed` and came out compressed;
+    vary: headers that it depends on."""
+    headers = {"vary": ", ".join(each for each in (vary, "Accept-Encoding") if each)}
+    return Response(
+        content,
+        media_type=kind,
+        headers=headers | ({"content-encoding": "gzip"} if encoded else {}),
+    )
+
+
+def packed(content: bytes, *, far: bool) -> tuple[bytes, bool]:
+    """(the content as it is sent, whether it is compressed)."""
+    if not far or len(content) < LEAST:
+        return content, False
+    return gzip.compress(content, _LEVEL, mtime=0), True
+
+
+def is_far(request: Request) -> bool:
+    """Whether who asks is not on this machine, and takes compressed answers."""
+    if request.client is None or not _takes_gzip(request.headers):
+        return False
+    try:
+        host = ipaddress.ip_address(request.client.host.split("%")[0])
+    except ValueError:
+        return False  # no address: within this process
+    if isinstance(host, ipaddress.IPv6Address) and host.ipv4_mapped is not None:
+        host = host.ipv4_mapped
+    return not host.is_loopback
+
+
+def _takes_gzip(headers: Mapping[str, str]) -> bool:
+    for part in headers.get("accept-encoding", "").lower().split(","):
+        name, _, weight = part.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+LARGEST = 1 << 20
+"""Bytes of a document."""
+PATIENCE = 10.0
+"""Seconds that a document may take to come."""
+
+
+def _action_endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Request], Any]:
+    """The endpoint of an action."""
+    known = {
+        parameter.name: parameter.bounds
+        for parameter in action.parameters
+        if parameter.place == "query"
+    }
+
+    async def answer(request: Request) -> Response:
+        words = {**parameters(request.query_params.multi_items(), known), **request.path_params}
+        content = await _document(request) if action.body is not None else b""
+        far = is_far(request)
+        return await pool.run(lambda: _acted(action, state, words, content, far))
+
+    return answer
+
+
+def _acted(
+    action: Action, state: AppState, words: dict[str, str], content: bytes, far: bool
+) -> Response:
+    document = None
+    if action.body is not None:
+        try:
+            document = action.body.model_validate_json(content, strict=True)
+        except ValidationError as error:
+            raise UsageError(
+                f"that is not a valid {action.body.__name__}: {said(error)}",
+                hint="see docs/reference/api.md",
+            ) from None
+    found = action.act(state, words, document)
+    if found is None:
+        return Response(status_code=204)
+    headers = (
+        {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None
+    )
+    text = found.model_dump_json(by_alias=True) if isinstance(found, Model) else found
+    if headers is None:
+        body, encoded = packed(text.encode(), far=far)
+        return response(body, action.kind, encoded=encoded)
+    return Response(text.encode(), media_type=action.kind, headers=headers)
+
+
+async def _document(request: Request) -> bytes:
+    if (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        != "application/json"
+    ):
+        raise HTTPException(415, "a document is application/json")
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > LARGEST:
+        raise _too_large()
+    try:
+        return await asyncio.wait_for(_read(request), PATIENCE)
+    except TimeoutError:
+        raise HTTPException(408, "the document did not come in time") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the document did not come") from None
+
+
+async def _read(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST:
+            raise _too_large()
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(
+        413, f"a document has {LARGEST} bytes at most", headers={"connection": "close"}
+    )
+
 
 GONE = 499
 """Where nobody waits for the answer any more; nobody reads it."""
@@ -63,9 +192,9 @@ def application(
     pool = workers or Workers()
     store = state.store if isinstance(state, AppState) else state
     streams = Streams(store, pool, stopping)
-    remembered = Remembered()
+    cache = ResponseCache()
     paths: list[StarletteRoute] = [
-        Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"])
+        Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, cache), methods=["GET"])
         for route in ROUTES
     ]
     paths += _of_actions(state, pool) if isinstance(state, AppState) else []
@@ -92,7 +221,7 @@ def application(
 
 
 def _endpoint(
-    route: Route, store: Store, pool: Workers, remembered: Remembered
+    route: Route, store: Store, pool: Workers, cache: ResponseCache
 ) -> Callable[[Request], Any]:
     known = {parameter.name: parameter.bounds for parameter in route.parameters}
 
@@ -109,9 +238,7 @@ def _endpoint(
             return _written(wanted(store, words), kind)
 
         def answer() -> tuple[bytes, bool, str]:
-            content, found = (
-                remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
-            )
+            content, found = cache.answer(store, wanted, words, make) if route.is_cached else make()
             return *packed(content, far=far), found
 
         asked = await _unless_disconnected(pool.run(answer), request.receive)
@@ -141,9 +268,7 @@ def _of_actions(state: AppState, pool: Workers) -> list[Path]:
     """The paths of actions, with all that can be done at each."""
     found: dict[str, dict[str, Callable[[Request], Any]]] = {}
     for action in ACTIONS:
-        found.setdefault(action.path, {})[action.method] = action_endpoint.endpoint(
-            action, state, pool
-        )
+        found.setdefault(action.path, {})[action.method] = _action_endpoint(action, state, pool)
     return [
         Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways))
         for path, ways in found.items()

@@ -16,8 +16,7 @@ from ...statistics.kept.definitions import LONGEST_S
 from ..base.models import VersionedModel
 from ..base.store import Store
 from ..base.worksheet import Moment, Text
-from ..queries.parameters import StatisticText
-from ..queries.query_params import Words, recording_of
+from ..queries.parameters import StatisticText, Words, recording_of
 
 WORK_S = 5.0
 """Seconds for which a request makes what is to be kept of a recording at rest; what is left then is
@@ -116,51 +115,34 @@ class KeepLimits(Model):
     retention: dict[Tier, Seconds]
 
 
-KEEPING: dict[str, type[Model]] = {
-    each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune, KeepLimits)
-}
-"""What managing kept statistics needs, by name."""
-
-
 def kept(store: Store, words: Words) -> Kept:
     """The kept statistics of a recording."""
-    name = recording_of(store, words)
-    return _answer(store, name)
+    return _answer(store, recording_of(store, words))
 
 
 def add(store: Store, change: KeepAdd) -> Kept:
     """Keep another one."""
-    return _changed(
-        store,
-        change,
-        lambda path, names: manage.add(path, names, backfill=change.backfill, work_s=WORK_S),
-    )
+    return _changed(store, change, manage.add, backfill=change.backfill)
 
 
 def pause(store: Store, change: KeepChange) -> Kept:
     """Pause one."""
-    return _changed(store, change, lambda path, names: manage.pause(path, names, work_s=WORK_S))
+    return _changed(store, change, manage.pause)
 
 
 def resume(store: Store, change: KeepChange) -> Kept:
     """Go on with one."""
-    return _changed(store, change, lambda path, names: manage.resume(path, names, work_s=WORK_S))
+    return _changed(store, change, manage.resume)
 
 
 def drop(store: Store, change: KeepChange) -> Kept:
     """Remove one with all that was kept of it."""
-    return _changed(store, change, lambda path, names: manage.drop(path, names, work_s=WORK_S))
+    return _changed(store, change, manage.drop)
 
 
 def prune(store: Store, change: KeepPrune) -> Kept:
     """Remove what is older."""
-    return _changed(
-        store,
-        change,
-        lambda path, names: manage.prune(
-            path, names, before_ns=change.before_ns, tier=change.tier, work_s=WORK_S
-        ),
-    )
+    return _changed(store, change, manage.prune, before_ns=change.before_ns, tier=change.tier)
 
 
 def limit(store: Store, change: KeepLimits) -> Kept:
@@ -175,13 +157,14 @@ def limit(store: Store, change: KeepLimits) -> Kept:
 
 
 def _changed(
-    store: Store, change: _Change, act: Callable[[Path, list[str]], list[dict[str, Any]]]
+    store: Store, change: _Change, act: Callable[..., list[dict[str, Any]]], **options: Any
 ) -> Kept:
     if not change.statistic:
         raise UsageError(
             "which statistic is not said", where="statistic", hint="such as io.ops[latency]"
         )
-    return _answer(store, change.recording, act(_path(store, change.recording), [change.statistic]))
+    rows = act(_path(store, change.recording), [change.statistic], work_s=WORK_S, **options)
+    return _answer(store, change.recording, rows)
 
 
 def _path(store: Store, name: str) -> Path:

@@ -15,7 +15,7 @@ from ..base.models import Marks
 from ..base.store import Store
 from ..base.worksheet import Text
 from ..queries import listing
-from ..queries.query_params import recording_of
+from ..queries.parameters import recording_of
 
 LONGEST_LABEL = 200
 LONGEST_NOTE = 4000
@@ -45,10 +45,6 @@ class MarkRemove(Model):
     recording: Text
     label: Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
     from_ns: Time
-
-
-MARKING: dict[str, type[Model]] = {model.__name__: model for model in (MarkAdd, MarkRemove)}
-"""What setting marks needs, by name."""
 
 
 def add(store: Store, change: MarkAdd) -> Marks:

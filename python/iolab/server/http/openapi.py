@@ -14,18 +14,13 @@ from pydantic.json_schema import models_json_schema
 
 from ...documents import Model
 from ...report.model.schema import maps_schema, typescript
-from ..alerts.alert import ALERTS, RESERVED
-from ..base.compared import COMPARED
-from ..base.models import ANSWERS, Problem
-from ..base.start_models import START
-from ..base.worksheet import SHEETS
+from ..alerts.alert import RESERVED
+from ..base.models import Problem, Tick
 from ..live.stream import PARAMETERS as STREAM
 from ..queries import binary
 from ..queries.parameters import Parameter
 from ..queries.routes import PREFIX, ROUTES, Route
 from .actions import ACTIONS, ALERT, Action
-from .kept_api import KEEPING
-from .marks_api import MARKING
 
 SCHEMA_FILE = Path("schemas/api.json")
 TYPES_FILE = Path("web/src/generated/api.ts")
@@ -51,7 +46,7 @@ REFUSALS = {
     "from": "a moment is on no calendar, beyond 64 bits, or a clock's where events count from a start of their own",
     "to": "the span of time is empty",
     "other_from": "the two ranges differ in length",
-    "against_from": "the quiet time has no end, is empty, overlaps the time that is looked at, or is too short to compare with",
+    "against_from": "the quiet time has no end, is empty, overlaps the time that is looked at, or is too short or too long to compare with",
     "interval": "the interval makes too many columns or too large an answer, is less than 1 ns, or can't be the whole time",
     "drawn": "the statistic has no percentiles",
     "low": "a quantity is of another kind than the map's values, or their range is empty",
@@ -151,9 +146,13 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | COMPARED | START | SHEETS | KEEPING | MARKING | ALERTS
+    models: set[type[Model] | None] = {Problem, Tick}
+    for route in ROUTES:
+        models.update(route.models)
+    for action in ACTIONS:
+        models |= {action.body, action.model}
     return models_json_schema(
-        [(model, "serialization") for model in models.values()], ref_template=template
+        [(model, "serialization") for model in models if model is not None], ref_template=template
     )[1]
 
 

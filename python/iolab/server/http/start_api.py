@@ -10,8 +10,7 @@ import time
 from ..base.start_models import CellRuns, FolderProblem, HistoryAnswer, Start
 from ..base.store import Store
 from ..queries.listing import facts_of
-from ..queries.parameters import Parameter, text, texts
-from ..queries.query_params import Words, needed, number, several
+from ..queries.parameters import Parameter, Words, needed, number, several, text, texts
 from ..reports.histories import cell_runs, history_answer, history_facts, names_by_path
 from ..reports.studies import StudyIndex, by_results
 

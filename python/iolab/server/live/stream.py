@@ -26,20 +26,25 @@ from ...statistics.language.intervals import SECOND
 from ...statistics.language.names import parse
 from ...statistics.language.quantities import parse_duration
 from ..base.models import Problem, Tick
-from ..base.status import counts, status_of
 from ..base.store import Store
 from ..base.thread_pool import Busy, Workers
-from ..queries.listing import facts_of
-from ..queries.parameters import DRAWN, LINES, RECORDING, SOURCE, TOPMOST, Parameter, text
-from ..queries.queries import ask
-from ..queries.query_params import (
+from ..queries.answers import ask
+from ..queries.listing import counts, facts_of, status_of
+from ..queries.parameters import (
+    DRAWN,
+    LINES,
     LONGEST_NAME,
     MOST_COLUMNS,
+    RECORDING,
+    SOURCE,
+    TOPMOST,
+    Parameter,
     Words,
     number,
     parameters,
     recording_of,
     several,
+    text,
 )
 
 PATIENCE = 10.0

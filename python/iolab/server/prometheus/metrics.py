@@ -5,6 +5,7 @@ what is new since the last."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...archive.progress import read_progress
 from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import LogLinear
@@ -24,8 +26,8 @@ from ...statistics.language.names import Statistic, parse
 from ..base.store import Store
 from ..base.thread_pool import Workers
 from ..queries.listing import is_live
-from . import protobuf
-from .prometheus_text import TEXT, Family, Histogram, Labels, Sample, text
+from . import exposition
+from .exposition import TEXT, Family, Histogram, Labels, Sample, text
 
 LAG = 5 * 10**9
 """Of a recording that grows, events of the last so many ns wait for the next scrape: they still
@@ -141,8 +143,9 @@ class Exporter:
         each.until_ns = until
 
     def _of_recordings(self) -> list[Family]:
-        """How far each recording is, and what it lost."""
+        """How far each recording is, what it lost, and what its archive lacks."""
         ends, lost = [], []
+        rows_behind, seconds_behind = [], []
         for name in self._store.names:
             try:
                 recording = self._store.recording(name)
@@ -150,6 +153,11 @@ class Exporter:
                     continue
                 ends.append(Sample((("recording", name),), (recording.span() or (0, 0))[1] / 1e9))
                 kinds: dict[str, int] = {}
+                progress = read_progress(recording.path)
+                if progress is not None:
+                    labels = (("recording", name),)
+                    rows_behind.append(Sample(labels, float(progress.rows)))
+                    seconds_behind.append(Sample(labels, progress.behind_s(time.time_ns())))
                 for loss in recording.losses():
                     kinds[loss["kind"]] = kinds.get(loss["kind"], 0) + (loss["count"] or 0)
             except IolabError:
@@ -168,7 +176,27 @@ class Exporter:
                 "counter",
                 lost,
             ),
+            *_of_archives(rows_behind, seconds_behind),
         ]
+
+
+def _of_archives(rows: Sequence[Sample], seconds: Sequence[Sample]) -> list[Family]:
+    if not rows:
+        return []
+    return [
+        Family(
+            "iolab_archive_behind_rows",
+            "Rows of the recording that its archive lacks, at the last attempt to push.",
+            "gauge",
+            list(rows),
+        ),
+        Family(
+            "iolab_archive_behind_seconds",
+            "Age of the first row that the archive lacks.",
+            "gauge",
+            list(seconds),
+        ),
+    ]
 
 
 def _exported(name: str) -> Statistic:
@@ -216,11 +244,11 @@ def endpoint(exporter: Exporter, pool: Workers) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         binary = prefers_protobuf(request.headers.get("accept", ""))
         content = await pool.run(
-            lambda: protobuf.encode(exporter.families()) if binary else text(exporter.families())
+            lambda: exposition.encode(exporter.families()) if binary else text(exporter.families())
         )
         return Response(
             content,
-            headers={"content-type": protobuf.MEDIA_TYPE if binary else TEXT, "vary": "Accept"},
+            headers={"content-type": exposition.MEDIA_TYPE if binary else TEXT, "vary": "Accept"},
         )
 
     return answer

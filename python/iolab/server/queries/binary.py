@@ -18,16 +18,14 @@ import itertools
 import json
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from ...documents import Model
 from ...heatmap.wire import HeatMapGroup, SparseArrays
 from ...recording.base.counts import HeatCounts, Integers
 from ...statistics.answers.json_form import bounds_of, heat_facts
 from ...statistics.language.names import Statistic
-from ..base.json_answer import check_size
-from ..base.models import DrawnMap, Layers
 
 MEDIA_TYPE = "application/vnd.iolab.heat"
 VERSION = 1
@@ -35,8 +33,7 @@ _HEAD = struct.Struct("<4sBBHIIII")
 
 
 def encode(asked: Statistic, counts: HeatCounts) -> bytes:
-    """A map in binary; UsageError where it would be too large."""
-    check_size(len(counts.count))
+    """A map in binary."""
     bounds = bounds_of(counts)
     indices = np.fromiter(bounds, dtype=np.int64, count=len(bounds))
     head = json.dumps(
@@ -51,20 +48,10 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
     )
 
 
-def drawn(made: DrawnMap, cells: Sequence[SparseArrays]) -> bytes:
-    """A map that is ready to be drawn in binary; `cells` are those of the map, then of each of its
-    parts, and `made` has none."""
-    return _ready(made.model_dump(by_alias=True), made.group, cells)
-
-
-def layers(made: Layers, cells: Sequence[SparseArrays]) -> bytes:
-    """A map told apart in binary, as `drawn`."""
-    return _ready(made.model_dump(by_alias=True), made.map.group, cells)
-
-
-def _ready(
-    head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseArrays]
-) -> bytes:
+def encode_drawn(answer: Model, group: HeatMapGroup | None, cells: Sequence[SparseArrays]) -> bytes:
+    """An answer with a map that is ready to be drawn in binary; `cells` are those of the map, then
+    of each of its parts, and the answer has none."""
+    head = answer.model_dump(by_alias=True)
     bounds = [] if group is None else [int(bound) for bound in group.bounds]
     none = np.zeros(0, dtype=np.int64)
     counts, columns, rows = (

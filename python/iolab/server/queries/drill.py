@@ -1,16 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose the I/Os in a rectangle are, and the paths of files as a tree."""
+"""Drill-downs: whose I/Os are in a rectangle, directories of files, single I/Os and their layers, the
+largest and smallest values, and what differs most from the time before."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 from ...errors import UsageError
 from ...recording.base.conditions import parse_range
+from ...recording.read.recording import Recording
+from ...statistics.answers.answers import Series
+from ...statistics.answers.json_form import number as plain_number
 from ...statistics.ask import attribution as shares
 from ...statistics.ask import drill as paths
+from ...statistics.ask import odd_words, single_ios
+from ...statistics.ask.attribution import Rectangle
+from ...statistics.ask.io_layers import RelatedIo, layers_of
+from ...statistics.ask.oddities import oddities
+from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE, io_data, list_ios
 from ...statistics.language.fields import FIELDS, QUANTIZED
-from ..base.models import Hierarchy, Who
+from ...statistics.language.intervals import MOST as MOST_COLUMNS
+from ...statistics.language.intervals import SECOND, round_interval
+from ..base.models import Extreme, Extremes, Hierarchy, IoLayers, IoList, Odd, Who
 from ..base.store import Store
-from .query_params import Request, Words, request_of, span_of
+from .parameters import (
+    LAST_SKIP,
+    Request,
+    Words,
+    columned,
+    needed,
+    number,
+    recording_of,
+    request_of,
+    span_of,
+)
 
 SMALLEST = 0.001
 """Share of all below which a path isn't named."""
@@ -85,4 +111,137 @@ def hierarchy(store: Store, words: Words) -> Hierarchy:
             "unit": "1" if found.statistic.entry.measure == "ops" else "B",
             **paths.tree_as_data(found, DEPTH),
         }
+    )
+
+
+def ios(store: Store, words: Words) -> IoList:
+    """A page of the I/Os inside a rectangle; low and high bound the values of the statistic's
+    map."""
+    request = request_of(store, words)
+    field = request.statistic.breakdown
+    low, high = bounds_of(words, field) if field is not None else (None, None)
+    order = words.get("order", "time")
+    if order not in ORDERS:
+        raise UsageError(
+            f"'{order[:40]}' is no order", where="order", hint=f"there are {', '.join(ORDERS)}"
+        )
+    page = list_ios(
+        request.opened,
+        request.statistic,
+        Rectangle(request.from_ns, request.until_ns, low, high),
+        source=request.question.source,
+        order=order,
+        descending=words.get("descending") == "true",
+        skip=number(words, "skip", 0, 0, LAST_SKIP),
+        limit=number(words, "limit", PAGE, 1, LARGEST_PAGE),
+    )
+    about = {"recording": request.recording, "statistic": str(request.statistic)}
+    return IoList.model_validate({**about, **single_ios.as_data(page)})
+
+
+def io_layers(store: Store, words: Words) -> IoLayers:
+    """One I/O with the calls above it and the I/Os below it."""
+    name = recording_of(store, words)
+    opened = store.open(name)
+    if not isinstance(opened, Recording):
+        raise UsageError(
+            "a trace holds one layer", where=name, hint="recordings of block and syscall hold two"
+        )
+    layers = layers_of(opened, needed(words, "id"))
+
+    def as_item(item: RelatedIo) -> dict[str, Any]:
+        return {
+            "io": io_data(item.io),
+            "match": item.match,
+            "start_ns": item.io.start_ns - layers.io.start_ns,
+            "end_ns": item.io.end_ns - layers.io.start_ns,
+        }
+
+    return IoLayers.model_validate(
+        {
+            "recording": name,
+            "io": io_data(layers.io),
+            "above": [as_item(item) for item in layers.above],
+            "below": [as_item(item) for item in layers.below],
+            "above_left": layers.above_left,
+            "below_left": layers.below_left,
+            "elsewhere": layers.elsewhere,
+            "layers": list(layers.layers),
+            "notes": list(layers.notes),
+        }
+    )
+
+
+def odd(store: Store, words: Words) -> Odd:
+    """The oddities of a recording, the strongest first, with a sentence for each.
+
+    from and to bound the time that is explained. It is compared with the time before it, or with
+    that from against_from to against_to.
+    """
+    name = recording_of(store, words)
+    opened, ends = store.open(name), store.ends(name)
+    against = span_of(words, ends, "against_")
+    quiet = None
+    if against != (None, None):
+        if against[0] is None or against[1] is None:
+            raise UsageError(
+                "the quiet time has no end", where="against_to", hint="name both of its ends"
+            )
+        quiet = against[0], against[1]
+    found = oddities(opened, looked_at=span_of(words, ends), against=quiet, ends=ends)
+    sentences = odd_words.statements(opened, found)
+    return Odd.model_validate({"recording": name, **odd_words.as_data(found, sentences)})
+
+
+COUNT = 10
+MOST = 1000
+FEWER = MOST_COLUMNS // 2
+"""Columns at most, where their length is left open."""
+
+
+def extremes(store: Store, words: Words) -> Extremes:
+    """The moments with the largest (smallest) values of the statistic without its breakdown, in
+    that order, the earlier first.
+
+    Columns that the span or the recording's ends cut are left out, unless there are no others: what
+    is in a part of a column says little.
+    """
+    request = columned(request_of(store, words))
+    least = words.get("kind") == "min"
+    if request.question.interval_ns is None:
+        first, last = store.ends(request.recording)
+        span = (
+            first if request.from_ns is None else request.from_ns,
+            last if request.until_ns is None else request.until_ns - 1,
+        )
+        request = request.changed(
+            interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER))
+        )
+    asked = replace(request.statistic, breakdown=None)
+    answer = request.answer(asked)
+    assert isinstance(answer, Series)
+    places = np.flatnonzero(~np.isnan(answer.values))
+    uncut = places[
+        (answer.t0_ns + places * answer.interval_ns >= answer.first_ns)
+        & (answer.t0_ns + (places + 1) * answer.interval_ns <= answer.until_ns)
+    ]
+    held = uncut if len(uncut) else places
+    values = answer.values[held]
+    order = np.argsort(values if least else -values, kind="stable")[
+        : number(words, "count", COUNT, 1, MOST)
+    ]
+    moments = []
+    for place in order.tolist():
+        begin = answer.t0_ns + int(held[place]) * answer.interval_ns
+        value = plain_number(float(values[place]))
+        assert value is not None
+        moments.append(Extreme(from_ns=begin, until_ns=begin + answer.interval_ns, value=value))
+    return Extremes(
+        statistic=str(asked),
+        which="min" if least else "max",
+        unit=answer.unit,
+        interval_ns=answer.interval_ns,
+        columns=len(held),
+        moments=moments,
+        notes=list(answer.notes),
     )

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is served, what can be asked of it, its marks and losses."""
+"""What is served, what can be asked of it, how far it is, its marks and losses."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import IolabError
+from ...files import read_regular
 from ...recording.write.ingest import source_of
 from ...statistics.ask.available import available
 from ...statistics.engine.coverage import covered
@@ -26,10 +31,80 @@ from ..base.models import (
     StatisticFacts,
     Statistics,
 )
-from ..base.status import changes
 from ..base.store import Store
-from .mark_facts import run_facts
-from .query_params import Words, recording_of
+from .parameters import Words, recording_of
+
+FILE = "status.json"
+_LARGEST = 1 << 20
+STALE = 30.0
+"""Seconds without a change after which nobody records any more, whatever the last session says."""
+
+
+def status_of(directory: Path) -> dict[str, Any]:
+    """Its content; empty where there is none that can be read."""
+    path = directory / FILE
+    try:
+        found = json.loads(read_regular(path, limit=_LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def counts(status: dict[str, Any], name: str) -> dict[str, int]:
+    """Whole numbers by source."""
+    found = status.get(name)
+    return (
+        {key: value for key, value in found.items() if isinstance(value, int)}
+        if isinstance(found, dict)
+        else {}
+    )
+
+
+def changes(directory: Path, *, now: float | None = None) -> bool:
+    """Whether something was written there within `STALE` seconds."""
+    moment = time.time() if now is None else now
+    newest = 0.0
+    for path in (directory / FILE, *(directory / "hot").glob("*")):
+        try:
+            newest = max(newest, path.stat().st_mtime)
+        except OSError:
+            continue
+    return moment - newest < STALE
+
+
+def run_facts(results: Path | None) -> dict[str, dict[str, Any]]:
+    """By run: `variant`, `cell` (factors with their levels), `verdict` and `reasons` (of what is not
+    OK). Nothing of runs that are not read yet, or of results that can't be read: their problem is
+    stated where they are listed."""
+    if results is None:
+        return {}
+    # slow to load
+    from ...results.open.cache import evidence_key
+
+    try:
+        return _facts_of_runs(results, evidence_key(results))
+    except (IolabError, OSError):
+        return {}
+
+
+@lru_cache(maxsize=8)
+def _facts_of_runs(path: Path, key: str) -> dict[str, dict[str, Any]]:
+    """Of results with this key of their evidence."""
+    from ...results.open.results import Results
+
+    return {
+        run.id: {
+            "variant": run.variant,
+            "cell": {name: str(level) for name, level in run.factors.items()},
+            "repetition": run.plan.repetition,
+            "verdict": run.verdict.level.value,
+            "reasons": [
+                reason.text for reason in run.verdict.reasons if reason.level.value != "OK"
+            ],
+        }
+        for run in Results(path).runs
+    }
+
 
 MOST_LINES = 2000
 """Marks or losses in one answer: the latest."""

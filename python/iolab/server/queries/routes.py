@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from ...documents import Model
 from ...statistics.language.fields import MAPPED, QUANTIZED
-from ..base.compared import Changes, Difference
 from ..base.models import (
     DrawnMap,
     Extremes,
@@ -29,7 +28,8 @@ from ..base.models import (
     Who,
 )
 from ..base.store import Store
-from . import compare_heatmap, drill, listing, odd, peaks, queries, single_ios, split_heatmap
+from . import answers, comparison, drill, listing
+from .comparison import Changes, Difference
 from .parameters import (
     AGAINST,
     AROUND,
@@ -49,13 +49,13 @@ from .parameters import (
     STATISTIC,
     TOPMOST,
     Parameter,
+    Words,
     count,
     map_of,
     one_of,
     text,
     texts,
 )
-from .query_params import Words
 
 PREFIX = "/api/v1"
 
@@ -69,8 +69,7 @@ class Route:
         models: of its answer, one of them; none where it answers `kind`, a media type.
         answer: a pure function of what is served and the parameters.
         binary: the same answer in binary where it is a heat map, None where the path has none.
-        ends: parameters that end the spans of time which the answer is about; none where it is not
-        remembered.
+        is_cached: whether responses are remembered.
     """
 
     path: str
@@ -80,7 +79,7 @@ class Route:
     answer: Callable[[Store, Words], Model | bytes]
     binary: Callable[[Store, Words], bytes | Model] | None = None
     kind: str = "application/json"
-    ends: tuple[str, ...] = ()
+    is_cached: bool = False
 
 
 ROUTES = (
@@ -97,16 +96,16 @@ ROUTES = (
         "The answer to a statistic: a series, a stack, or a heat map.",
         (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, TOPMOST, DRAWN, LINES),
         (SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap, PercentilesAnswer),
-        queries.ask,
-        queries.ask_binary,
-        ends=("to",),
+        answers.ask,
+        answers.ask_binary,
+        is_cached=True,
     ),
     Route(
         "/export",
         "The same as CSV, byte for byte what iolab query --format csv writes.",
         (RECORDING, STATISTIC, *SPAN, *COLUMNS, SOURCE, EVERY),
         (),
-        queries.export,
+        answers.export,
         kind="text/csv",
     ),
     Route(
@@ -116,9 +115,7 @@ ROUTES = (
             RECORDING,
             map_of(MAPPED),
             Parameter("by", "The field, such as process.", text(64), required=True),
-            Parameter(
-                "key", "A value of it; repeatable.", texts(split_heatmap.MOST), required=True
-            ),
+            Parameter("key", "A value of it; repeatable.", texts(answers.MOST), required=True),
             Parameter(
                 "rest", "false: all others are left out of the answer.", one_of("true", "false")
             ),
@@ -128,9 +125,9 @@ ROUTES = (
             LINES,
         ),
         (Layers,),
-        split_heatmap.layers,
-        split_heatmap.layers_binary,
-        ends=("to",),
+        answers.layers,
+        answers.layers_binary,
+        is_cached=True,
     ),
     Route(
         "/extremes",
@@ -145,12 +142,12 @@ ROUTES = (
                 "Length of a column: 1s, 10s. Default: a second, of long spans more.",
                 text(64, INTERVAL),
             ),
-            Parameter("count", "Moments at most.", count(peaks.MOST, peaks.COUNT)),
+            Parameter("count", "Moments at most.", count(drill.MOST, drill.COUNT)),
             SOURCE,
         ),
         (Extremes,),
-        peaks.extremes,
-        ends=("to",),
+        drill.extremes,
+        is_cached=True,
     ),
     Route(
         "/difference",
@@ -164,8 +161,8 @@ ROUTES = (
             TOPMOST,
         ),
         (Difference, Changes),
-        compare_heatmap.compared,
-        ends=("to", "other_to"),
+        comparison.compared,
+        is_cached=True,
     ),
     Route(
         "/who",
@@ -173,30 +170,30 @@ ROUTES = (
         (RECORDING, map_of(QUANTIZED), *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST),
         (Who,),
         drill.who,
-        ends=("to", "around_to"),
+        is_cached=True,
     ),
     Route(
         "/ios",
         "The single I/Os inside a rectangle of time and value, a page of them.",
         (RECORDING, STATISTIC, *SPAN, LOW, HIGH, SOURCE, *SORTED),
         (IoList,),
-        single_ios.ios,
-        ends=("to",),
+        drill.ios,
+        is_cached=True,
     ),
     Route(
         "/io-layers",
         "One I/O with the call above it and the I/Os below it.",
         (RECORDING, IO),
         (IoLayers,),
-        single_ios.io_layers,
+        drill.io_layers,
     ),
     Route(
         "/odd",
         "What differs most from the minutes before, or from a quiet time.",
         (RECORDING, *SPAN, *AGAINST),
         (Odd,),
-        odd.odd,
-        ends=("to",),
+        drill.odd,
+        is_cached=True,
     ),
     Route(
         "/hierarchy",
@@ -204,7 +201,7 @@ ROUTES = (
         (RECORDING, STATISTIC, *SPAN, SOURCE),
         (Hierarchy,),
         drill.hierarchy,
-        ends=("to",),
+        is_cached=True,
     ),
     Route("/marks", "Named spans of time, such as runs.", (RECORDING,), (Marks,), listing.marks),
     Route(

@@ -23,7 +23,7 @@ from ..base.start_models import (
     HistorySeries,
 )
 from ..base.store import NotServed, Store
-from .recorded_runs import find_recorded_runs
+from .reports import find_recorded_runs
 
 MOST_SERIES = 48
 """Series in one answer, those with changes first."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of results that are served: made when they are asked for, and linked with the worksheet
-both ways."""
+"""The reports of served results: made on request, and linked with the worksheet both ways, which needs
+the times at which runs were recorded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -15,12 +16,51 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...errors import IolabError
+from ...recording.read.recording import Recording
 from ...report.model.payload import Link
 from ...results.open.cache import evidence_key
 from ...results.open.results import Results
+from ...statistics.ask.available import available
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
-from .recorded_runs import find_recorded_runs
+from ..queries.listing import run_of
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run's time in a recording, ns on its clock. graph: the statistic that shows most of it,
+    empty where none has an answer."""
+
+    recording: str
+    from_ns: int
+    until_ns: int
+    graph: str
+
+
+def find_recorded_runs(store: Store, results: str) -> dict[str, list[RecordedRun]]:
+    """By run, where it was recorded. A recording that can't be read is left out: its problem is
+    stated where it is listed."""
+    runs: dict[str, list[RecordedRun]] = {}
+    for name in store.of_results(results):
+        try:
+            recording = Recording(store.path(name))
+            marks, graph = recording.marks(), _first_look(recording)
+        except IolabError:
+            continue
+        for mark in marks:
+            run, until = run_of(mark), mark["until_ns"]
+            if run is not None and until is not None:
+                runs.setdefault(run, []).append(RecordedRun(name, mark["from_ns"], until, graph))
+    return runs
+
+
+def _first_look(recording: Recording) -> str:
+    """A map of latency, else the first statistic that has an answer; empty where none has."""
+    usable = [statistic for statistic in available(recording) if not statistic.why_not]
+    mapped = next((item for item in usable if "latency" in item.breakdowns), None)
+    return f"{mapped.entry.name}[latency]" if mapped else usable[0].entry.name if usable else ""
+
 
 PATH = "/report/{name:path}"
 MOST_WAITING = 16

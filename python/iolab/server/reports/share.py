@@ -16,7 +16,7 @@ from ...report.page.html import json_element, standing
 from ..base.store import Store
 from ..base.worksheet import Sharing
 from ..queries import listing
-from ..queries.query_params import parameters
+from ..queries.parameters import parameters
 from ..queries.routes import ROUTES
 
 LARGEST = 64 << 20

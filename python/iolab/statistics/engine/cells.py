@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _core
-from ...recording.base.counts import HeatCounts, Integers, Weight, Y, canonical, merge
+from ...recording.base.counts import HeatCounts, Integers, Weight, Y, canonical
 from ...recording.base.grids import Grid, Linear, LogLinear
 from ...recording.read.trace import BITS
 from ..language.catalogue import Entry
@@ -131,10 +131,7 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
         bucket = "size_bytes"
     else:
         assert isinstance(grid, LogLinear)
-        expression = engine.bucket_sql(asked.column, grid.bits)
-        if expression is None:
-            return _streamed(engine, asked)
-        bucket = expression
+        bucket = bucket_sql(asked.column, grid.bits)
     weigh = "" if asked.weight == "count" else f", CAST(sum({asked.amount}) AS BIGINT) AS amount"
     ranged = asked.outside != "false"
     # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
@@ -162,6 +159,17 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
         events=int(ios[held].sum()),
         without_y=int(ios[missing].sum()),
         outside=int(ios[~missing & beyond].sum()),
+    )
+
+
+def bucket_sql(column: str, bits: int) -> str:
+    """The bucket of a value on the log-linear grid, in SQL."""
+    power = f"CAST(floor(log2(greatest({column}, 1))) AS INTEGER)"
+    # the logarithm of a number just below a power of 2 may be rounded up
+    shift = f"({power} - CAST(({column} >> {power}) = 0 AS INTEGER) - {bits})"
+    return (
+        f"CASE WHEN {column} < {1 << bits} THEN CAST({column} AS INTEGER) "
+        f"ELSE ({shift} << {bits}) + CAST({column} >> {shift} AS INTEGER) END"
     )
 
 
@@ -230,37 +238,6 @@ def cells_of(
         index=index,
         count=amount,
     )
-
-
-def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
-    """For values of which hardly two are alike and whose bucket is not stored: batch by batch, in
-    flat memory."""
-    assert isinstance(asked.grid, LogLinear)
-    parts = [cells_of(asked, *(np.zeros(0, dtype=np.int64),) * 3, events=0, without_y=0, outside=0)]
-    for batch in engine.stream(
-        f"SELECT (time_ns - $base) // $interval AS c, {asked.column} AS y, ({asked.lacking}) AS lacking, "
-        f"coalesce({asked.outside}, false) AS beyond, count AS ios, CAST({asked.amount} AS BIGINT) AS amount "
-        f"FROM events {where(asked.conditions)}",
-        {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
-    ):
-        column, value, lacking, beyond, ios, amount = (
-            each.to_numpy(zero_copy_only=False) for each in batch.columns
-        )
-        held = ~lacking & ~beyond
-        parts.append(
-            cells_of(
-                asked,
-                column[held].astype(np.int64),
-                bucket_of(value[held], asked.grid, shifted=False),
-                amount[held].astype(np.int64),
-                events=int(ios[held].sum()),
-                without_y=int(ios[lacking].sum()),
-                outside=int(ios[~lacking & beyond].sum()),
-            )
-        )
-        if len(parts) > 32:
-            parts = [merge(parts)]
-    return merge(parts)
 
 
 def grid_of(y: str, buckets: int | None) -> tuple[Grid | None, int]:

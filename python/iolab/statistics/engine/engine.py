@@ -283,11 +283,6 @@ class Engine:
             )
             yield from batches
 
-    def bucket_sql(self, column: str, bits: int) -> str | None:
-        """The bucket of a value on the log-linear grid, in SQL; None where values are to be
-        streamed instead, which is faster."""
-        return None
-
     def _go_on(self) -> None:
         """Halted where the question was given up: DuckDB forgets an interruption that comes between
         two statements."""

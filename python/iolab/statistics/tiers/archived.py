@@ -82,11 +82,10 @@ class ArchiveMaps(SegmentMaps):
         """As `SegmentMaps.find_files`."""
         return _map_files(window, y)
 
-    def read(self, frame: Frame, spans: Sequence[Span]) -> ArchiveMapReading:
-        """As `Tier.read`."""
-        files = self.files(frame)
-        assert isinstance(files, MapFiles)
-        return ArchiveMapReading(frame, files, spans)
+    @property
+    def reading(self) -> type[MapReading]:
+        """As `SegmentMaps.reading`."""
+        return ArchiveMapReading
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """As `Tier.parts`."""
@@ -95,10 +94,6 @@ class ArchiveMaps(SegmentMaps):
 
 class ArchiveMapReading(MapReading):
     """Segment maps of an archive while they are read."""
-
-    def find_latency(self, window: Window) -> MapFiles:
-        """As `MapReading.find_latency`."""
-        return _map_files(window, "latency")
 
     def _sums(
         self,
@@ -119,7 +114,7 @@ class ArchiveMapReading(MapReading):
         with open_engine(window) as engine:
             _view(engine, tables.SEGMENT_MAPS, "maps", window, {file.number for file in files})
             return engine.ask(
-                f"SELECT segment AS number, (second_ns - $base) // $interval AS c, {select} "
+                f"SELECT (second_ns - $base) // $interval AS c, {select} "
                 f"FROM maps {where([*inside, *conditions])} GROUP BY ALL",
                 {
                     **bound,

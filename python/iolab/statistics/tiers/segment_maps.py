@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ NO_SEGMENT = "no sealed segment lies in this time"
 
 _FINER = "events are scanned instead where finer buckets are due than the maps have"
 
+BLOCK = 64
+"""Consecutive segments with one sum in memory. Sums of each segment are too many rows."""
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
 
@@ -110,6 +112,11 @@ class SegmentMaps:
 
     name = "segment maps"
 
+    @property
+    def reading(self) -> type[MapReading]:
+        """The class that reads its maps."""
+        return MapReading
+
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._found: dict[tuple[int, Y], tuple[Window, MapFiles | str]] = {}
@@ -158,7 +165,7 @@ class SegmentMaps:
         """As `Tier.read`."""
         files = self.files(frame)
         assert isinstance(files, MapFiles)
-        return MapReading(frame, files, spans)
+        return self.reading(frame, files, spans, self.find_files)
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """As `Tier.parts`."""
@@ -268,8 +275,14 @@ class _Cells(NamedTuple):
 class MapReading(Reading):
     """Maps of spans while they are read."""
 
-    def __init__(self, frame: Frame, files: MapFiles, spans: Sequence[Span]) -> None:
-        self._frame = frame
+    def __init__(
+        self,
+        frame: Frame,
+        files: MapFiles,
+        spans: Sequence[Span],
+        find_files: Callable[[Window, Y], MapFiles],
+    ) -> None:
+        self._frame, self._find_files = frame, find_files
         # maps of one time at once
         times = dict.fromkeys(span[2:] for span in spans)
         self._reads = [
@@ -290,19 +303,20 @@ class MapReading(Reading):
     def _cells_of(self, window: Window, files: Sequence[MapFile], spent: bool) -> _Cells:
         texts, bound = sql_of(self._frame.question.filters)
         meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
-        # columns that are not asked for are not read
+        # columns that are not needed are not read
         time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
         select = f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent"
-        rows = self._sums(window, files, select, (), bound)
         width = max(file.width for file in files)
-        bucket = rows["b"]
-        for narrow in {file.width for file in files} - {width}:
-            numbers = [file.number for file in files if file.width == narrow]
-            is_narrow = np.isin(rows["number"], numbers) & (bucket != WITHOUT)
-            shift = (width // narrow).bit_length() - 1
-            bucket = np.where(is_narrow, bucket >> np.uint32(shift), bucket)
+        parts = []
+        for narrow in {file.width for file in files}:
+            same_width = [file for file in files if file.width == narrow]
+            sums = self._sums(window, same_width, select, (), bound)
+            shift = np.uint32((width // narrow).bit_length() - 1)
+            sums["b"] = np.where(sums["b"] == WITHOUT, WITHOUT, sums["b"] >> shift)
+            parts.append(sums)
+        rows = _join_columns(parts)
         meets_all = np.ma.filled(rows["meets"], False).astype(bool)
-        column, bucket = whole(rows["c"]), whole(bucket)
+        column, bucket = whole(rows["c"]), whole(rows["b"])
         ios, spent_ns = whole(rows["ios"]), whole(rows["spent"])
         return _Cells(
             width,
@@ -366,16 +380,12 @@ class MapReading(Reading):
         )
         return replace(counts, filtered=cells.filtered)
 
-    def find_latency(self, window: Window) -> MapFiles:
-        """The maps of latency that a window needs."""
-        return files_of(window, "latency")
-
     def _are_all_timed(self) -> bool:
         """Whether every I/O that meets the conditions has a latency: other maps do not tell those
         without one apart."""
         for window, files in self._reads:
             numbers = {file.number for file in files}
-            timed = self.find_latency(window)
+            timed = self._find_files(window, "latency")
             read = [file for file in timed.files if file.number in numbers]
             if len(read) < len(numbers):
                 return False
@@ -392,29 +402,29 @@ class MapReading(Reading):
         conditions: Sequence[str],
         bound: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """What SQL selects of maps under conditions, by segment `number` and column `c` (from the
-        base of the frame). Rows of one column may be several; they add up.
+        """What SQL selects of maps of one width under conditions, by column `c` (from the base of
+        the frame). Rows of one column may be several; they add up.
 
         A map takes far longer to open than to add up: the sums of maps that the window holds whole
         are remembered, and only those of other maps are read.
         """
         engine = self._engine
-        inner, edges = _divide(window, files)
+        blocks, edges = _divide(window, files)
         bound = {**bound, "source": window.source}
-        folder = files[0].file.path.parent
-        key = (folder, window.interval_ns, select, tuple(conditions), repr(bound))
+        width, folder = files[0].width, files[0].file.path.parent
+        key = (folder, width, window.interval_ns, select, tuple(conditions), repr(bound))
         with _guard:
             known = _remembered.get(key, _Remembered({}, {}))
-        unread = {number: file for number, file in inner.items() if known.files.get(number) != file}
+        unread = {block: maps for block, maps in blocks.items() if known.files.get(block) != maps}
         parts: list[Mapping[str, Any]] = []
-        reused = inner.keys() - unread.keys()
+        reused = blocks.keys() - unread.keys()
         if len(reused) == len(known.files):
             parts += [known.columns] if known.columns else []
         else:
-            is_reused = np.isin(known.columns["number"], np.fromiter(reused, dtype=np.int64))
-            parts.append({name: column[is_reused] for name, column in known.columns.items()})
+            parts.append(_select_blocks(known.columns, reused))
         if unread:
-            columns = _read(engine, window, "maps", unread, select, conditions, bound)
+            maps = [file for block in unread.values() for file in block]
+            columns = _read(engine, window, "maps", maps, select, conditions, bound)
             parts.append(columns)
             _remember(key, known, unread, columns)
         if edges:
@@ -424,16 +434,18 @@ class MapReading(Reading):
             }
             inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
             parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
-        sums = _join_facts(parts)
+        sums = _join_columns(parts)
         sums["c"] = sums["c"] - self._frame.window.base_ns // window.interval_ns
         return sums
 
 
-def _divide(window: Window, files: Sequence[MapFile]) -> tuple[dict[int, File], dict[int, File]]:
-    """Maps that the window holds whole, and maps that it cuts."""
+def _divide(
+    window: Window, files: Sequence[MapFile]
+) -> tuple[dict[int, tuple[File, ...]], list[File]]:
+    """Maps that the window holds whole, by block of segments, and maps that it cuts."""
     lines = window.snap.recording.catalogue().segments.lines
-    inner: dict[int, File] = {}
-    edges: dict[int, File] = {}
+    blocks: dict[int, tuple[File, ...]] = {}
+    edges: list[File] = []
     for number, file, _ in files:
         line = lines.get(number, {})
         first, last = line.get("first_ns"), line.get("last_ns")
@@ -444,16 +456,19 @@ def _divide(window: Window, files: Sequence[MapFile]) -> tuple[dict[int, File], 
             and not (window.cuts_first and first < window.first_ns)
             and not (window.cuts_until and last >= window.until_ns)
         )
-        (inner if is_whole else edges)[number] = file
-    return inner, edges
+        if is_whole:
+            blocks[number // BLOCK] = (*blocks.get(number // BLOCK, ()), file)
+        else:
+            edges.append(file)
+    return blocks, edges
 
 
 @dataclass(frozen=True)
 class _Remembered:
-    """Sums of maps that were read. files: the maps by the number of their segment. columns: rows of
-    the answer, with the number of the segment in `number`."""
+    """Sums of maps that were read. files: the maps by block of segments. columns: rows of the answer,
+    with the number of the block in `block`."""
 
-    files: Mapping[int, File]
+    files: Mapping[int, tuple[File, ...]]
     columns: Mapping[str, Any]
 
 
@@ -465,17 +480,17 @@ def _read(
     engine: Engine,
     window: Window,
     view: str,
-    files: Mapping[int, File],
+    files: Sequence[File],
     select: str,
     conditions: Sequence[str],
     bound: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Sums of maps as `_sums`, with absolute columns."""
-    engine.files(view, list(files.values()), is_named=True)
+    """Sums of maps as `_sums`, by block of segments and with absolute columns."""
+    engine.files(view, files, is_named=True)
     # `//` rounds towards zero
     start = "second_ns - (second_ns % $interval + $interval) % $interval"
     return engine.ask(
-        "SELECT CAST(parse_filename(filename, true) AS BIGINT) AS number, "
+        f"SELECT CAST(parse_filename(filename, true) AS BIGINT) // {BLOCK} AS block, "
         f"({start}) // $interval AS c, {select} FROM {view} "
         f"{where(['source = $source', *conditions])} GROUP BY ALL",
         {**bound, "interval": window.interval_ns},
@@ -483,19 +498,20 @@ def _read(
 
 
 def _remember(
-    key: tuple[object, ...], before: _Remembered, read: Mapping[int, File], columns: dict[str, Any]
+    key: tuple[object, ...],
+    before: _Remembered,
+    read: Mapping[int, tuple[File, ...]],
+    columns: dict[str, Any],
 ) -> None:
     """Remember sums with those that were read after them; the latest questions, as far as there is
     room."""
     if before.columns:
-        stays = ~np.isin(before.columns["number"], np.fromiter(read, dtype=np.int64))
-        columns = _join_facts(
-            [{name: column[stays] for name, column in before.columns.items()}, columns]
-        )
+        unchanged = _select_blocks(before.columns, before.files.keys() - read.keys())
+        columns = _join_columns([unchanged, columns])
     with _guard:
         _remembered.pop(key, None)
         _remembered[key] = _Remembered({**before.files, **read}, columns)
-        rows = {key: len(sums.columns["number"]) for key, sums in _remembered.items()}
+        rows = {key: len(sums.columns["block"]) for key, sums in _remembered.items()}
         total = sum(rows.values())
         for oldest in list(rows):
             if total > MOST_ROWS:
@@ -503,7 +519,13 @@ def _remember(
                 del _remembered[oldest]
 
 
-def _join_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _select_blocks(columns: Mapping[str, Any], blocks: Collection[int]) -> Mapping[str, Any]:
+    """The rows of some blocks of segments."""
+    is_chosen = np.isin(columns["block"], np.fromiter(blocks, dtype=np.int64))
+    return {name: column[is_chosen] for name, column in columns.items()}
+
+
+def _join_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     concatenate: Any = np.ma.concatenate
     if len(parts) == 1:
         return dict(parts[0])

@@ -48,14 +48,6 @@ class SparkEngine(Engine):
         rows = self._cluster.ask(translate(sql, views), dict(bound or {}))
         return {name: _mask_missing(rows.column(name)) for name in rows.column_names}
 
-    def bucket_sql(self, column: str, bits: int) -> str:
-        """As `Engine.bucket_sql`."""
-        shift = f"(length(bin({column})) - {bits + 1})"
-        return (
-            f"CASE WHEN {column} < {1 << bits} THEN {column} "
-            f"ELSE ({shift} << {bits}) + ({column} >> {shift}) END"
-        )
-
 
 @lru_cache(256)
 def translate(sql: str, views: tuple[tuple[str, str], ...]) -> str:

@@ -55,7 +55,7 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 				<TimeGraph
 					spec={spec}
 					content={content}
-					label={`${spec.statistic}: ${times.join(mapped ? " less " : " beside ")}`}
+					label={`${spec.statistic}: ${times.join(mapped ? " less " : " and ")}`}
 					marks={differenceOf(spec.id)}
 				/>
 			</div>

@@ -41,7 +41,7 @@ function List() {
 	const read = async (each: string) => readWorksheet(await ask<Worksheet>(path(each)));
 	const save = (asked: string) =>
 		attempt(async () => {
-			// before the list is there nobody knows what would be replaced
+			// until the list is loaded it is unknown what would be replaced
 			const listed = saved ?? (await ask<SavedWorksheets>("worksheets")).worksheets;
 			if (listed.some((each) => each.name === asked) && asked !== sheet.value.name && sure !== name) {
 				setSure(name);

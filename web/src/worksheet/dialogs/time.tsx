@@ -15,95 +15,103 @@ export function TimeBar() {
 	const other = sheet.value.compare;
 	return (
 		<div class="time-bar" role="toolbar" aria-label="Time">
-			{!offline.value && (
-				<button type="button" id="add" class="main" title="Add a statistic (+)" onClick={() => (opened.value = "add")}>
-					+ Add statistic
-				</button>
-			)}
-			<span class="buttons">
-				<Button id="back" title="Earlier ([)" label="◀" act={() => move(-0.5)} />
-				<Button id="forward" title="Later (])" label="▶" act={() => move(0.5)} />
-				{facts.value?.live ? (
-					<button type="button" id="pause" aria-pressed={!live} title="Hold or follow (space)" onClick={pause}>
-						{live ? "Pause" : "Go on"}
-					</button>
-				) : (
-					<Button id="latest" title="The latest (n)" label="Latest" act={toNow} />
-				)}
-			</span>
-			<span class="buttons">
-				<Button id="farther" title="Farther ({)" label="−" act={() => zoom(2)} />
-				<Button id="closer" title="Closer (})" label="+" act={() => zoom(0.5)} />
-				<Button id="whole" title="All of it (0)" label="All" act={showWhole} />
-			</span>
-			<span class="buttons">
-				{UNITS.map((unit, i) => (
+			<div class="controls">
+				{!offline.value && (
 					<button
-						key={unit.name}
 						type="button"
-						class="unit"
-						aria-pressed={isMultiple(length, unit.seconds, i)}
-						title={`${oneOf(unit.name)}; again: two, three… (${i + 1})`}
-						onClick={() => showUnit(unit.seconds)}
+						id="add"
+						class="main"
+						title="Add a statistic (+)"
+						onClick={() => (opened.value = "add")}
 					>
-						{unit.short}
+						+ Add statistic
 					</button>
-				))}
-			</span>
+				)}
+				<span class="buttons">
+					<Button id="back" title="Earlier ([)" label="◀" act={() => move(-0.5)} />
+					<Button id="forward" title="Later (])" label="▶" act={() => move(0.5)} />
+					{facts.value?.live ? (
+						<button type="button" id="pause" aria-pressed={!live} title="Hold or follow (space)" onClick={pause}>
+							{live ? "Pause" : "Resume"}
+						</button>
+					) : (
+						<Button id="latest" title="The latest (n)" label="Latest" act={toNow} />
+					)}
+				</span>
+				<span class="buttons">
+					<Button id="farther" title="Farther ({)" label="−" act={() => zoom(2)} />
+					<Button id="closer" title="Closer (})" label="+" act={() => zoom(0.5)} />
+					<Button id="whole" title="All of it (0)" label="All" act={showWhole} />
+				</span>
+				<span class="buttons">
+					{UNITS.map((unit, i) => (
+						<button
+							key={unit.name}
+							type="button"
+							class="unit"
+							aria-pressed={isMultiple(length, unit.seconds, i)}
+							title={`${oneOf(unit.name)}; again: two, three… (${i + 1})`}
+							onClick={() => showUnit(unit.seconds)}
+						>
+							{unit.short}
+						</button>
+					))}
+				</span>
+				<span class="buttons last">
+					{!offline.value && (
+						<button
+							type="button"
+							id="compare"
+							aria-pressed={other !== null}
+							title="Compare with another time (d)"
+							onClick={compare}
+						>
+							Compare
+						</button>
+					)}
+					{!offline.value && (
+						<button
+							type="button"
+							id="odd"
+							title="What differs most from the minutes before: in the marked time, or in the time shown (O)"
+							onClick={() => void searchOddities()}
+						>
+							What is odd here?
+						</button>
+					)}
+					{other && (
+						<>
+							<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
+							<span class="quiet" id="compared">
+								with {spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
+							</span>
+							<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
+						</>
+					)}
+					{!offline.value && (
+						<button
+							type="button"
+							id="replay"
+							aria-pressed={replay.value !== null}
+							title="Play the recording (P)"
+							onClick={toggleReplay}
+						>
+							Replay
+						</button>
+					)}
+					<button
+						type="button"
+						id="marks"
+						title="Marks of runs and of users (g); set one (B)"
+						onClick={() => (opened.value = "marks")}
+					>
+						Marks
+					</button>
+				</span>
+			</div>
 			<span class="reading" id="reading">
 				<strong>{live ? `the last ${lengthWords(length)}` : lengthWords(Math.round(length))}</strong>
-				<span class="quiet">{spanWords(span, whole.value.from)}</span>
-			</span>
-			<span class="buttons">
-				{!offline.value && (
-					<button
-						type="button"
-						id="compare"
-						aria-pressed={other !== null}
-						title="Compare with another time (d)"
-						onClick={compare}
-					>
-						Compare
-					</button>
-				)}
-				{!offline.value && (
-					<button
-						type="button"
-						id="odd"
-						title="What differs most from the minutes before: in the marked time, or in the time shown (O)"
-						onClick={() => void searchOddities()}
-					>
-						What is odd here?
-					</button>
-				)}
-				{other && (
-					<>
-						<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
-						<span class="quiet" id="compared">
-							with {spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
-						</span>
-						<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
-					</>
-				)}
-				{!offline.value && (
-					<button
-						type="button"
-						id="replay"
-						aria-pressed={replay.value !== null}
-						title="Play the recording (P)"
-						onClick={toggleReplay}
-					>
-						Replay
-					</button>
-				)}
-				<button
-					type="button"
-					id="marks"
-					title="Marks of runs and of users (g); set one (B)"
-					onClick={() => (opened.value = "marks")}
-				>
-					Marks
-				</button>
+				<span class="quiet">{spanWords(span, whole.value.from, live ? 1 : 60)}</span>
 			</span>
 		</div>
 	);

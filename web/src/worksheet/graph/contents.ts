@@ -66,7 +66,7 @@ export const suits = (found: Layers | null, { by }: Pick<GraphSpec, "by">): bool
 export const toldKeys = (spec: GraphSpec, layers: Layers | null): string[] =>
 	layers ? layerKeys(spec, stateOf(spec.id).items.peek()).filter((key) => layers.keys.includes(key)) : [];
 
-/** Why not all values that were chosen are told apart, in words; "" where they are. `listed`: how many values there are. */
+/** Why not all chosen values have a colour of their own, in words; "" where they have. `listed`: how many values there are. */
 export function left(spec: Pick<GraphSpec, "by" | "highlights" | "mode">, listed: number): string {
 	const { length } = spec.highlights;
 	if (!spec.by) return "";

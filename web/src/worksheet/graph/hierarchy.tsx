@@ -62,7 +62,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 			<Crumbs root={root} path={path} onZoom={setPath} />
 			{spec.hierarchy === "icicle" ? <Icicle {...shown} /> : <Tree {...shown} />}
 			{flat.found && !flat.found.adds_up && (
-				<p class="quiet">The values do not add up: some are parts of others, or averages.</p>
+				<p class="quiet">The values do not add up: some are parts of other values, or averages.</p>
 			)}
 			{tree.found && tree.found.unnamed > 0 && (
 				<p class="quiet">{amount(tree.found.unnamed, unit)} of what has no known name are not in it.</p>

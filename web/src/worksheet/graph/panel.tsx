@@ -88,7 +88,7 @@ function OfAnswer({ spec, answer, second }: { spec: GraphSpec; answer: Numbered;
 	return (
 		<>
 			{other && (
-				<p class="quiet told" role="status">
+				<p class="quiet notice" role="status">
 					not of what is shown: of {spanWords(other, whole.value.from)}
 				</p>
 			)}
@@ -184,12 +184,12 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		return [...list, { ...othersItem(suits, others.keys), ...number, colour: "" }];
 	}, [found, spec, state.content.value]);
 	if (problem) return <p class="problem">{problem}</p>;
-	const untold = left(spec, listedIn(items));
+	const uncoloured = left(spec, listedIn(items));
 	return (
 		<>
-			{untold && (
-				<p class="quiet told" role="status" title={untold}>
-					{untold}
+			{uncoloured && (
+				<p class="quiet notice" role="status" title={uncoloured}>
+					{uncoloured}
 				</p>
 			)}
 			<List spec={spec} items={items} sum={found?.adds_up ? (value) => rate(value, found.unit) : undefined} />

@@ -29,7 +29,7 @@ export interface Item {
 	words: string;
 	value: number | null;
 	colour: string;
-	/** False for what is only a sum of others. */
+	/** False for a value that is only a sum of other values. */
 	single: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface GraphState {
 	branch: Signal<string>;
 	/** What the left panel lists, in its order. */
 	items: Signal<readonly Item[]>;
-	/** Fields that a map can be told apart by. */
+	/** Fields by which a map can be split. */
 	fields: Signal<readonly string[]>;
 	held: Held;
 }

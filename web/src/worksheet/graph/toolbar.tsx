@@ -23,7 +23,7 @@ const painterWords = (painter: Painter, mapped: boolean): string =>
 /** What a graph shows of its answer, and how. Rows keep their height whatever is chosen. */
 export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | null }) {
 	const change = (part: Partial<GraphSpec>) => edit(spec.id, part);
-	const told = (answer !== null && "keys" in answer) || (answer?.kind === "map" && spec.by !== "");
+	const isSplit = (answer !== null && "keys" in answer) || (answer?.kind === "map" && spec.by !== "");
 	const adds_up = answer?.kind === "stack" && answer.adds_up;
 	const painters = paintersOf(spec.statistic, answer?.kind ?? "", adds_up);
 	const mapped = painters[0] === "heat";
@@ -52,7 +52,7 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 					onChange={(painter) => paintAs(spec, painter)}
 				/>
 			)}
-			{told && (
+			{isSplit && (
 				<Choice
 					label="chosen values"
 					name="mode"

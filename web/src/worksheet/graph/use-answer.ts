@@ -8,7 +8,7 @@ import { question, Refusal, type Words } from "../../api/question";
 /** What is known of a question. The last answer stays until the next is there, so that nothing jumps. */
 export interface Asked<T> {
 	found: T | null;
-	/** Whether `found` answers another question than the one that is asked now. */
+	/** Whether `found` answers another question than the current one. */
 	stale: boolean;
 	problem: string;
 }
@@ -29,7 +29,7 @@ const passes = (error: unknown) => !(error instanceof Refusal) || error.status =
 export const aboutOf = ({ recording, statistic, source }: Words): string =>
 	question("", { recording, statistic, source });
 
-/** What is known after an error: one that passes leaves the answer before. */
+/** What is known after an error: after a passing error the last answer remains. */
 export function failed<T>(before: Known<T>, error: unknown, key: string, about: string): Known<T> {
 	if (passes(error)) return { ...before, problem: "" };
 	return { found: null, key, about, problem: (error as Error).message };
@@ -42,8 +42,8 @@ export function foundOf<T>(known: Known<T>, words: Words | null): Pick<Asked<T>,
 }
 
 /**
- * Ask, and ask anew when the question changes, one at a time and so many ms apart at least; null asks nothing, and gives up what is under
- * way. `hasty`: gives it up as well when the question becomes another one, for one that is asked at rest only.
+ * Ask, and ask again when the question changes, one at a time and so many ms apart at least; null asks nothing, and gives up what is under
+ * way. `hasty`: gives it up as well when the question changes, for questions asked at rest only.
  */
 export function useAsked<T>(path: string, words: Words | null, pace: number, hasty = false): Asked<T> {
 	const [asked, setAsked] = useState<Known<T>>(NOTHING);

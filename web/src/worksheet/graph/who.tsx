@@ -35,7 +35,7 @@ export interface Marked {
 	shift?: number;
 }
 
-/** A marked part: zoom to it, and of a map whose its I/Os are, with one click on any of them for a graph of only these. */
+/** A marked part: zoom to it, and for a map list the values of its I/Os; a click on a value adds a graph of only these. */
 export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 	const state = stateOf(marks);
 	const [then, setThen] = useState(false);
@@ -65,7 +65,7 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 				</strong>
 				{shift !== 0 && (
 					<Choice
-						label="whose in"
+						label="values of"
 						name="who-when"
 						values={["this time", "that time"] as const}
 						value={then ? "that time" : "this time"}
@@ -115,7 +115,7 @@ export function boxWords(mark: Mark, unit: string): Words {
 	};
 }
 
-/** Whose its I/Os are, of those that are shown; of a graph that follows, of those that are shown when it is asked. */
+/** The values of a field among the I/Os that are shown; of a graph that follows, of those shown at the time of the question. */
 function whoWords(spec: GraphSpec, box: Words, moved: number): Words {
 	const { recording, statistic, source, from, to } = follows.peek() ? untracked(() => wordsOf(spec)) : wordsOf(spec);
 	const around = (moment: Words[string]) => String(atLeast0(BigInt(String(moment)) + BigInt(Math.round(moved))));

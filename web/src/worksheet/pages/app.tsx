@@ -83,10 +83,9 @@ function Problems() {
 	);
 }
 
-const LOST =
-	"The service is not reached. What is shown stays; the page retries every two seconds and continues by itself.";
+const LOST = "The service is not reached. What is shown stays; the page retries every two seconds and then continues.";
 
-const UNREAD = "What is shown stays; the page checks every two seconds and continues by itself.";
+const UNREAD = "What is shown stays; the page checks every two seconds and then continues.";
 
 function title(): void {
 	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");

@@ -32,10 +32,10 @@ export function Empty() {
 			<div class="cards">
 				{offered.map((each) => (
 					<button key={each.statistic} type="button" data-choice={each.statistic} onClick={() => add(each.statistic)}>
+						{here && <Thumbnail recording={here.name} statistic={each.statistic} live={here.live} />}
 						<strong>{WORDS[each.statistic]?.[0] ?? each.statistic}</strong>
 						<span>{WORDS[each.statistic]?.[1] ?? each.about}</span>
 						<code>{each.statistic}</code>
-						{here && <Thumbnail recording={here.name} statistic={each.statistic} live={here.live} />}
 					</button>
 				))}
 				<button type="button" class="other" onClick={() => (opened.value = "add")}>

@@ -36,10 +36,10 @@ const MARGIN = 12;
 /** Room above a picture for its name, and the height of a line of what is said above and below it. */
 const NAME = 24;
 const LINE = 16;
-/** The list of colours beside a picture: its width, and the height of a line. */
+/** The list of colours next to a picture: its width, and the height of a line. */
 const LIST = { wide: 240, line: 18 };
 
-/** What a picture has to say in words: the values that are told apart by colour; a single one is named above. */
+/** What a picture has to say in words: the values that have a colour; a single one is named above. */
 export function keyed(items: readonly Item[]): Item[] {
 	const coloured = items.filter((item) => item.colour !== "");
 	return coloured.length > 1 ? coloured : [];
@@ -66,7 +66,7 @@ export function wrapped(text: string, width: number, measure: (text: string) => 
 	return lines;
 }
 
-/** A graph's pictures as one: its name, whose numbers they are and their time above, what its colours mean beside, what is said of it below. */
+/** A graph's pictures as one: above its name, source and time, at the side what its colours mean, below its notes. */
 export function exportPng(home: HTMLElement, spec: GraphSpec): void {
 	const canvases = [...home.querySelectorAll("canvas")].filter((each) => each.width > 0 && each.offsetParent !== null);
 	const ratio = devicePixelRatio;

@@ -80,7 +80,7 @@ export function KeptPage() {
 		const rows = [...(home.current?.querySelectorAll<HTMLElement>("[data-kept]") ?? [])];
 		const place = rows.findIndex((row) => row.dataset.kept === statistic);
 		const done = await attempt(() => change(`kept/${action}`, { statistic, ...more }), setRefusal);
-		// what had the focus goes with its row: the next one is where one goes on
+		// the focused element is removed with its row: the next row gets the focus
 		if (done && action === "drop")
 			(
 				(rows[place + 1] ?? rows[place - 1])?.querySelector<HTMLElement>(".drop") ??
@@ -179,7 +179,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 				<td>
 					<span class="buttons">
 						<button type="button" class="small" onClick={() => act(paused ? "resume" : "pause", statistic)}>
-							{paused ? "Go on" : "Pause"}
+							{paused ? "Resume" : "Pause"}
 						</button>
 						{found.until_ns !== null && (
 							<button type="button" class="small" aria-expanded={pruning} onClick={() => setPruning(!pruning)}>

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useRef } from "preact/hooks";
 import { type Span, sheet, time, whole } from "../../api/worksheet";
+import { tooltip } from "../../canvas/tooltip";
 import { visible } from "../../lib/names";
 import { lineSpan, lineValue, raisedLines } from "../alerts-now";
 import { lineOf, markSpan, marks, wordsOf } from "../marks";
-import { showSpan } from "../time-navigation";
+import { showSpan, showWhole } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
 import { follow } from "./drag";
-import { StripChart } from "./strip-chart";
+import { StripChart, stripLabel, stripWords, useStrip } from "./strip-chart";
 
-/** The part that is shown can be taken hold of where it is less than so much of the strip: what is live has grown since all was shown. */
+/** The part that is shown can be moved where it is less than this share of the strip: a live recording grows after all was shown. */
 const HANDLE = 0.95;
 
-/** What is shown after a drag over the strip from one moment to another: the part moved, or a new one; null for hardly any movement. */
+/** What is shown after one end of it was dragged to a moment. */
+export function resized(shown: Span, all: Span, end: "from" | "until", moment: number): Span {
+	const least = lengthOf(all) / 500;
+	return end === "from"
+		? { ...shown, from: Math.max(all.from, Math.min(moment, shown.until - least)) }
+		: { ...shown, until: Math.min(all.until, Math.max(moment, shown.from + least)) };
+}
+
+/** What is shown after a drag over the strip from one moment to another: the part moved, or a new part; null for hardly any movement. */
 export function dragged(shown: Span, all: Span, start: number, end: number): Span | null {
 	const taken = start >= shown.from && start < shown.until && lengthOf(shown) < HANDLE * lengthOf(all);
 	if (taken) return moved(shown, all, (end - start) / lengthOf(shown));
@@ -21,9 +30,13 @@ export function dragged(shown: Span, all: Span, start: number, end: number): Spa
 	return { from: inside(Math.min(start, end)), until: inside(Math.max(start, end)) };
 }
 
-/** All that was recorded as a strip: its gaps and marks, and the part that is shown, which can be moved. */
+/**
+ * All that was recorded: rate and p99, losses, gaps, marks and alerts. The part that is shown can be moved and resized, another part
+ * chosen by a drag, and all of it by a double click.
+ */
 export function Overview() {
-	const strip = useRef<HTMLDivElement>(null);
+	const home = useRef<HTMLDivElement>(null);
+	const strip = useStrip();
 	const all = whole.value;
 	const shown = time.value;
 	const place = (span: Span): Record<string, string> => {
@@ -33,26 +46,38 @@ export function Overview() {
 		return { left: `${100 * (from ?? 0)}%`, width: `${100 * ((until ?? 1) - (from ?? 0))}%` };
 	};
 	const at = (event: PointerEvent) => {
-		const box = strip.current?.getBoundingClientRect();
+		const box = home.current?.getBoundingClientRect();
 		return box ? all.from + ((event.clientX - box.left) / box.width) * lengthOf(all) : all.from;
 	};
 	const drag = (event: PointerEvent) => {
-		if (event.button !== 0 || (event.target as HTMLElement).closest(".mark")) return;
+		const target = event.target as HTMLElement;
+		if (event.button !== 0 || target.closest(".mark")) return;
+		tooltip(null, event, null, null);
+		const { end } = target.dataset;
 		const start = at(event);
 		follow(event, (now) => {
-			const span = dragged(shown, all, start, at(now));
+			const span =
+				end === "from" || end === "until" ? resized(shown, all, end, at(now)) : dragged(shown, all, start, at(now));
 			if (span) showSpan(span);
 		});
 	};
+	const point = (event: PointerEvent) => {
+		if (event.buttons === 0) tooltip(null, event, null, stripWords(strip, at(event), all));
+	};
 	const { compare } = sheet.value;
 	return (
+		// biome-ignore lint/a11y/useSemanticElements: it is no form
 		<div
 			class="overview"
-			ref={strip}
+			ref={home}
+			role="group"
+			aria-label={`All that was recorded, ${spanWords(all, all.from)}: ${stripLabel(strip)}. Drag to choose a part of it.`}
 			onPointerDown={drag}
-			title={`${spanWords(all, all.from)}: drag to choose a part of it`}
+			onPointerMove={point}
+			onPointerLeave={(event) => tooltip(null, event, null, null)}
+			onDblClick={showWhole}
 		>
-			<StripChart />
+			<StripChart strip={strip} all={all} />
 			{marks.value.gaps.map((gap) => (
 				<span key={gap.from} class="gap" style={place(gap)} title="nothing was recorded" />
 			))}
@@ -91,7 +116,10 @@ export function Overview() {
 			{compare && (
 				<span class="window other" style={place({ from: compare.from, until: compare.from + lengthOf(shown) })} />
 			)}
-			<span class="window" style={place(shown)} />
+			<span class="window" style={place(shown)}>
+				<span class="end" data-end="from" />
+				<span class="end" data-end="until" />
+			</span>
 		</div>
 	);
 }

@@ -1,55 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { snapped, usualInterval } from "../../api/columns";
-import { catalogue, facts, sheet, whole } from "../../api/worksheet";
-import type { SeriesAnswer } from "../../generated/api";
-import { titleOf } from "../../lib/titles";
+import { catalogue, facts, type Span, sheet, whole } from "../../api/worksheet";
+import { timeTicks } from "../../canvas/clock";
+import { hueOf, placeOf } from "../../canvas/hues";
+import { quantity } from "../../canvas/ticks";
+import type { PercentilesAnswer, SeriesAnswer } from "../../generated/api";
+import { theme } from "../../lib/theme";
 import { useAsked } from "../graph/use-answer";
-import { rate } from "../graph/values";
+import { rate, thousands } from "../graph/values";
+import { lengthOf, momentWords } from "../times";
 
-/** What the strip shows: the first of these that was recorded. */
-const SHOWN = ["io.ops", "file.ops", "nfs.ops", "app.ops"];
-/** Columns of the strip at most, and how often one that grows is asked for, in ms. */
+/** The lane of the rate is of the first of these that was recorded, and that of p99 of its latencies. */
+const SOURCES = [
+	{ group: "io", name: "IOPS" },
+	{ group: "file", name: "file calls" },
+	{ group: "nfs", name: "NFS calls" },
+	{ group: "app", name: "I/Os of programs" },
+];
+/** Columns of the strip at most, pixels of a column at least, and how often a strip that grows is asked for, in ms. */
 const COLUMNS = 600;
+const WIDE = 1.5;
 const PACE = 10_000;
+/** Lanes are so high, of a strip that is 1000 wide. */
+const HEIGHT = 100;
 
-/** How much I/O there was in all of the recording. Its height is that of the largest column. */
-export function StripChart() {
+type Columns = Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values">;
+
+/** Values over all of the recorded time, and how they are written. */
+export interface Lane {
+	name: string;
+	columns: Columns;
+	colour: string;
+	words: (value: number) => string;
+}
+
+/** What the strip shows, and which records were lost: column and count. */
+export interface Strip {
+	lanes: Lane[];
+	lost: readonly (readonly [number, number])[];
+}
+
+/** The rate and p99 of all that was recorded. p99 is asked for when the rate is known. */
+export function useStrip(): Strip {
 	const all = whole.value;
-	const statistic = SHOWN.find((name) => catalogue.value.some((each) => each.name === name && each.available)) ?? "";
-	const interval = usualInterval((all.until - all.from) / COLUMNS);
-	const { from, until } = snapped(all, interval);
 	const { recording } = sheet.value;
-	const asked = statistic !== "" && (facts.value?.problem ?? "") === "";
+	const source = SOURCES.find(({ group }) =>
+		catalogue.value.some((entry) => entry.name === `${group}.ops` && entry.available),
+	);
+	const operations = source && catalogue.value.find((entry) => entry.name === `${source.group}.ops`);
+	const readable = (facts.value?.problem ?? "") === "";
+	const interval = usualInterval(lengthOf(all) / Math.min(COLUMNS, innerWidth / WIDE));
+	const { from, until } = snapped(all, interval);
 	const time = { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
-	const words = asked ? { recording, statistic, ...time } : null;
-	const { found } = useAsked<SeriesAnswer>("query", words, PACE);
-	const path = useMemo(() => found && pathOf(found, all.from, all.until), [found, all.from, all.until]);
-	if (!found || !path) return null;
-	const most = Math.max(...found.values.map((value) => value ?? 0));
-	const label = `${titleOf(statistic)}, at most ${rate(most, found.unit)}`;
+	const rateWords = source && readable ? { recording, statistic: `${source.group}.ops`, ...time } : null;
+	const { found: rates } = useAsked<SeriesAnswer>("query", rateWords, PACE);
+	const mapped = operations?.breakdowns.some(({ field }) => field === "latency") ?? false;
+	const statistic = `${source?.group}.ops[latency]`;
+	const tailWords = rates && mapped && rateWords ? { recording, statistic, ...time, drawn: "percentiles" } : null;
+	const { found: tails } = useAsked<PercentilesAnswer>("query", tailWords, PACE);
+	const dark = theme.value === "dark";
+	return useMemo(() => {
+		const lanes: Lane[] = [];
+		if (source && rates)
+			lanes.push({
+				name: source.name,
+				columns: rates,
+				colour: hueOf(0, dark),
+				words: (value) => rate(value, rates.unit),
+			});
+		const p99 = tails?.keys.find(({ key }) => key === "p99");
+		if (tails && p99)
+			lanes.push({
+				name: "p99",
+				columns: { t0_ns: tails.t0_ns, interval_ns: tails.interval_ns, values: p99.values },
+				colour: hueOf(placeOf("percentiles", "p99"), dark),
+				words: (value) => quantity(value, tails.unit, 3),
+			});
+		return { lanes, lost: rates?.lost_by_column ?? [] };
+	}, [source, rates, tails, dark]);
+}
+
+const largest = ({ values }: Columns): number => values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+
+/** The value of a moment in words, "" where nothing is known of it. */
+function wordsAt({ columns, words }: Lane, moment: number): string {
+	const value = columns.values[Math.floor((moment - columns.t0_ns) / columns.interval_ns)] ?? null;
+	return value === null ? "" : words(value);
+}
+
+/** What happened at a moment, by name. */
+export function stripWords({ lanes, lost }: Strip, moment: number, all: Span): Record<string, string> {
+	const values = lanes.map((lane) => [lane.name, wordsAt(lane, moment)] as const).filter(([, words]) => words);
+	const columns = lanes[0]?.columns;
+	const place = columns ? Math.floor((moment - columns.t0_ns) / columns.interval_ns) : 0;
+	const count = lost.find(([column]) => column === place)?.[1];
+	return {
+		time: momentWords(moment, lengthOf(all) / COLUMNS, all.from),
+		...Object.fromEntries(values),
+		...(count === undefined ? {} : { lost: count === 0 ? "an unknown number" : thousands(count) }),
+	};
+}
+
+/** One lane above the other over all of the recorded time, with marks of the clock below. The height of a lane is its largest value. */
+export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
+	const { lanes, lost } = strip;
+	const ticks = timeTicks(all.from, 0, lengthOf(all), innerWidth < 640 ? 4 : 10);
+	const columns = lanes[0]?.columns;
 	return (
-		<svg class="strip" viewBox="0 0 1000 100" preserveAspectRatio="none" role="img" aria-label={label}>
-			<path d={path} />
-		</svg>
+		<>
+			<div class="lanes">
+				{lanes.map((lane) => (
+					<div class="lane" key={lane.name}>
+						<svg viewBox={`0 0 1000 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+							<path d={pathOf(lane.columns, all.from, all.until)} fill={lane.colour} />
+						</svg>
+						<span class="lane-name">
+							{lane.name} <b>≤ {lane.words(largest(lane.columns))}</b>
+						</span>
+					</div>
+				))}
+				{columns && lost.length > 0 && (
+					<svg class="losses" viewBox="0 0 1000 1" preserveAspectRatio="none" aria-hidden="true">
+						<path d={lossPath(columns, lost, all)} />
+					</svg>
+				)}
+			</div>
+			<div class="clock" aria-hidden="true">
+				{ticks.map(({ value, label }) => (
+					<span key={value} style={{ left: `${(100 * value) / lengthOf(all)}%` }}>
+						{label}
+					</span>
+				))}
+			</div>
+		</>
 	);
 }
 
-/** The area below the values, 1000 wide and 100 high; nothing where nothing was recorded. */
-export function pathOf(
-	{ t0_ns, interval_ns, values }: Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values">,
-	from: number,
-	until: number,
-): string {
-	const most = Math.max(...values.map((value) => value ?? 0));
+/** What the strip shows in words. */
+export const stripLabel = ({ lanes, lost }: Strip): string =>
+	[
+		...lanes.map((lane) => `${lane.name} at most ${lane.words(largest(lane.columns))}`),
+		lost.length > 0 && `records lost at ${lost.length} ${lost.length === 1 ? "moment" : "moments"}`,
+	]
+		.filter(Boolean)
+		.join(", ");
+
+/** The area below the values, 1000 wide; nothing where nothing was recorded. A value that is not zero is at least 2 high. */
+export function pathOf({ t0_ns, interval_ns, values }: Columns, from: number, until: number): string {
+	const most = largest({ t0_ns, interval_ns, values });
 	if (!(most > 0) || until <= from) return "";
-	const x = (column: number) => {
-		const place = (1000 * (t0_ns - from + column * interval_ns)) / (until - from);
-		return Math.min(1000, Math.max(0, place)).toFixed(1);
-	};
+	const x = (column: number) => placeIn(t0_ns + column * interval_ns, from, until);
+	const top = (value: number) => (value > 0 ? Math.min(HEIGHT - 2, HEIGHT - (0.95 * HEIGHT * value) / most) : HEIGHT);
 	return values
 		.map((value, column) =>
-			value === null ? "" : `M${x(column)} 100V${(100 - (95 * value) / most).toFixed(1)}H${x(column + 1)}V100Z`,
+			value === null ? "" : `M${x(column)} ${HEIGHT}V${top(value).toFixed(1)}H${x(column + 1)}V${HEIGHT}Z`,
 		)
 		.join("");
 }
+
+/** The columns in which records were lost, 1 high and at least 2 wide. */
+function lossPath({ t0_ns, interval_ns }: Columns, lost: Strip["lost"], { from, until }: Span): string {
+	return lost
+		.map(([column]) => {
+			const [left, right] = [column, column + 1].map((edge) =>
+				Number(placeIn(t0_ns + edge * interval_ns, from, until)),
+			) as [number, number];
+			return `M${left} 0H${Math.max(right, left + 2)}V1H${left}Z`;
+		})
+		.join("");
+}
+
+const placeIn = (moment: number, from: number, until: number): string =>
+	Math.min(1000, Math.max(0, (1000 * (moment - from)) / (until - from))).toFixed(1);

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer to a statistic: as data, ready for the page's canvas (by the keys of a field as well), as
+percentiles, in binary, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...documents import Model
+from ...errors import UsageError
+from ...heatmap import overlays
+from ...heatmap.figure import Named
+from ...heatmap.model import View
+from ...heatmap.wire import LossesOfKind, SparseArrays, SparseCounts, group_of, lists
+from ...recording.base.counts import UNITS, HeatCounts, alike, merge
+from ...recording.read.breakdown import Dimension
+from ...statistics.answers.answers import Answer, Stack
+from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_of, number, numbers
+from ...statistics.ask.drill import narrowed
+from ...statistics.language.fields import MAPPED, near
+from ...statistics.language.names import Statistic
+from ..base.models import (
+    DrawnMap,
+    HeatAnswer,
+    Layers,
+    Line,
+    PercentilesAnswer,
+    SeriesAnswer,
+    StackAnswer,
+)
+from ..base.store import Store
+from . import binary
+from .parameters import Request, Words, columned, needed, request_of, several, with_lines
+
+MOST_NUMBERS = 2_000_000
+"""Values of a series or stack, or cells of a map, in one answer."""
+
+SHORTER = "take a longer interval, less time, or a smaller 'top'"
+
+
+def plain(asked: Statistic, answer: Answer, top: int) -> SeriesAnswer | StackAnswer | HeatAnswer:
+    """An answer as data; UsageError where it would be too large. `top`: keys of a stack that are
+    named."""
+    if isinstance(answer, HeatCounts):
+        check_size(4 * len(answer.count))
+        return HeatAnswer(**as_data(asked, answer, top))
+    if isinstance(answer, Stack):
+        check_size((min(top, len(answer.keys)) + 1) * answer.values.shape[1])
+        return StackAnswer(**as_data(asked, answer, top))
+    check_size(len(answer.values))
+    return SeriesAnswer(**as_data(asked, answer, top))
+
+
+def check_size(count: int) -> None:
+    """UsageError where so many numbers are too many for an answer."""
+    if count > MOST_NUMBERS:
+        raise UsageError(
+            f"the answer would have {count} numbers, and {MOST_NUMBERS} are the most", hint=SHORTER
+        )
+
+
+_LINEAR = ("offset", "utilization")
+
+
+def view_of(counts: HeatCounts) -> View:
+    """How such a map is seen at first."""
+    return View("linear" if counts.y in _LINEAR else "log", 0.001 if counts.y == "latency" else 0.0)
+
+
+def drawn(
+    request: Request,
+    counts: HeatCounts,
+    dimensions: Sequence[Dimension] = (),
+    *,
+    lines: bool = True,
+    cells: list[SparseArrays] | None = None,
+) -> DrawnMap:
+    """A map on its axes, with its parts by a field.
+
+    Args:
+        lines: whether with percentiles and mean. cells: receives the cells of the map, then of its
+        parts, which the answer then lacks.
+    """
+    sizes: list[int] = []
+
+    def write(arrays: SparseArrays) -> SparseCounts:
+        sizes.append(len(arrays.counts))
+        check_size(2 * sum(sizes))
+        if cells is None:
+            return lists(arrays)
+        cells.append(arrays)
+        return SparseCounts(starts=[], rows=[], counts=[])
+
+    group = None
+    if len(counts.count):
+        named = Named(request.recording, counts, tuple(dimensions))
+        group = group_of(
+            view_of(counts), [named], percentiles=False, joined=int(lines), written=write
+        )
+    return DrawnMap(
+        statistic=str(request.statistic),
+        t0_ns=counts.t0_ns,
+        interval_ns=counts.interval_ns,
+        events=counts.events,
+        notes=list(counts.assumptions),
+        gaps=list(counts.gaps),
+        window=counts.window,
+        group=group,
+    )
+
+
+SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+NAMES = ("p50", "p90", "p99", "p99.9", "max", "mean")
+"""What the lines are called, the mean last. Values are those of the grid: a percentile is the
+largest of its bucket."""
+
+
+def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
+    """The lines of a map. UsageError for offsets, which are addresses, and for bytes."""
+    if counts.y == "offset":
+        raise UsageError(
+            "offsets are addresses, and have no percentiles",
+            where="drawn",
+            hint="drawn=true is the map itself",
+        )
+    if counts.weight != "count":
+        raise UsageError(
+            f"percentiles are of I/Os, not of {asked.entry.measure}",
+            where="drawn",
+            hint=f"ask for {asked.group}.ops, or drawn=true",
+        )
+    check_size(len(NAMES) * counts.columns)
+    lines = overlays.lines(counts, counts.columns, SHARES)
+    over = overlays.lines(counts.coarser(columns=max(1, counts.columns)), 1, SHARES)
+    return PercentilesAnswer(
+        statistic=str(asked),
+        t0_ns=counts.t0_ns,
+        interval_ns=counts.interval_ns,
+        y=counts.y,
+        unit=UNITS[counts.y],
+        events=counts.events,
+        keys=[
+            Line(key=name, mean=number(float(all_[0])), values=numbers(values))
+            for name, all_, values in zip(NAMES, over, lines, strict=True)
+        ],
+        notes=[*counts.assumptions, *_few(counts)],
+        lost_by_column=list(counts.lost_by_column),
+        losses=[LossesOfKind(**loss) for loss in losses_of(counts)],
+        gaps=list(counts.gaps),
+        window=counts.window,
+    )
+
+
+def _few(counts: HeatCounts) -> list[str]:
+    """Notes on percentiles that most columns are too short for: of fewer I/Os than 1 / (1 - q), the
+    percentile q is the maximum."""
+    _, starts = np.unique(counts.column, return_index=True)
+    totals = np.add.reduceat(counts.count, starts) if len(starts) else counts.count
+    notes = []
+    for name, share in zip(NAMES, SHARES, strict=False):
+        if not 0.9 < share < 1:
+            continue
+        needed = round(1 / (1 - share))
+        few = int((totals < needed).sum())
+        if few:
+            notes.append(
+                f"{name} is the maximum in {few} of {len(totals)} columns: they have fewer than "
+                f"{needed} I/Os"
+            )
+    return notes
+
+
+def ask(store: Store, words: Words) -> Model:
+    """The answer to a statistic."""
+    request = request_of(store, words)
+    return _model(request, request.answer(), words)
+
+
+def ask_binary(store: Store, words: Words) -> bytes | Model:
+    """The same, a heat map in binary."""
+    request = request_of(store, words)
+    answer = request.answer()
+    if not isinstance(answer, HeatCounts) or words.get("drawn") == "percentiles":
+        return _model(request, answer, words)
+    if words.get("drawn") != "true":
+        check_size(len(answer.count))
+        return binary.encode(request.statistic, answer)
+    cells: list[SparseArrays] = []
+    drawn_map = drawn(request, answer, lines=with_lines(words), cells=cells)
+    return binary.encode_drawn(drawn_map, drawn_map.group, cells)
+
+
+def _model(request: Request, answer: Answer, words: Words) -> Model:
+    if isinstance(answer, HeatCounts) and words.get("drawn") == "percentiles":
+        return percentiles(request.statistic, answer)
+    if isinstance(answer, HeatCounts) and words.get("drawn") == "true":
+        return drawn(request, answer, lines=with_lines(words))
+    return plain(request.statistic, answer, request.top)
+
+
+def export(store: Store, words: Words) -> bytes:
+    """The answer as CSV, all keys of a stack unless `top` is given."""
+    request = request_of(store, words)
+    answer = request.answer()
+    top = request.top if "top" in words else None
+    if isinstance(answer, HeatCounts):
+        check_size(4 * len(answer.count))
+    elif isinstance(answer, Stack):
+        check_size(
+            3
+            * (len(answer.keys) if top is None else min(top, len(answer.keys)) + 1)
+            * answer.values.shape[1]
+        )
+    else:
+        check_size(2 * len(answer.values))
+    return ("\n".join(csv_lines(request.statistic, answer, top)) + "\n").encode()
+
+
+MOST = 12
+"""Keys of a field that have a map of their own: as many as there are colours."""
+
+
+def layers(store: Store, words: Words) -> Layers:
+    """The map of each key, and of all others unless `rest` is false; they add up to the map."""
+    return _layers(store, words, None)
+
+
+def layers_binary(store: Store, words: Words) -> bytes:
+    """The same in binary."""
+    cells: list[SparseArrays] = []
+    answer = _layers(store, words, cells)
+    return binary.encode_drawn(answer, answer.map.group, cells)
+
+
+def _layers(store: Store, words: Words, cells: list[SparseArrays] | None) -> Layers:
+    request = columned(request_of(store, words))
+    statistic, by, keys = request.statistic, needed(words, "by"), several(words, "key")
+    if statistic.breakdown not in MAPPED:
+        raise UsageError(
+            "layers are those of a map", where="statistic", hint="such as io.ops[latency]"
+        )
+    fields = [field for field in statistic.entry.breakdowns if field not in MAPPED]
+    if by not in fields:
+        raise UsageError(
+            f"a map cannot be broken down by '{by[:40]}'", where="by", hint=near(by, fields)
+        )
+    if not keys:
+        raise UsageError("'key' is missing", where="key", hint=f"a value of {by}")
+    ends = store.ends(request.recording)
+    whole, parts = _read(_pinned(request, ends), [_narrow(statistic, by, key) for key in keys])
+    named = [*zip(keys, parts, strict=True)]
+    if words.get("rest") != "false":
+        named.append((OTHERS, whole.minus(parts, overlapping=True)))
+    # what has no value among its kind (a partition and its disk) is more than the map has
+    whole = _with_cells(whole, merge(alike([part for _, part in named])))
+    dimensions = [Dimension(by, tuple(named))]
+    return Layers(
+        statistic=str(statistic),
+        by=by,
+        keys=keys,
+        rest=len(named) > len(keys),
+        map=drawn(request, whole, dimensions, lines=with_lines(words), cells=cells),
+    )
+
+
+def _pinned(request: Request, ends: tuple[int, int]) -> Request:
+    """The request with an end, so that what comes meanwhile is in none of the maps."""
+    if request.until_ns is not None:
+        return request
+    return request.changed(span=(request.from_ns, ends[1] + 1))
+
+
+def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
+    return replace(narrowed(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
+
+
+def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:
+    """(the map, that of each statistic), of the same columns and buckets."""
+    whole = request.answer()
+    assert isinstance(whole, HeatCounts)
+    columns = request.changed(interval_ns=whole.interval_ns)
+    found = [
+        part for part in (columns.answer(each) for each in asked) if isinstance(part, HeatCounts)
+    ]
+    whole, *found = alike([whole, *found])
+    return whole, [_at(each, whole) for each in found]
+
+
+def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
+    """The part in the columns of the map; one without counts has no place of its own."""
+    if not len(part.count):
+        return replace(part, t0_ns=whole.t0_ns, grid=whole.grid, interval_ns=whole.interval_ns)
+    column = part.column + (part.t0_ns - whole.t0_ns) // whole.interval_ns
+    # of a recording that grows an event may have come late, before all that the map had then
+    held = column >= 0
+    return replace(
+        part, t0_ns=whole.t0_ns, column=column[held], index=part.index[held], count=part.count[held]
+    )
+
+
+def _with_cells(whole: HeatCounts, cells: HeatCounts) -> HeatCounts:
+    return replace(
+        whole,
+        column=cells.column,
+        index=cells.index,
+        count=cells.count,
+        events=cells.total if whole.weight == "count" else cells.events,
+    )

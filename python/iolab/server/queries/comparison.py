@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two ranges of time of one statistic and of the same length: of a heat map their difference cell by
+cell, of numbers how they changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ...documents import Model
+from ...errors import UsageError
+from ...heatmap.figure import Named
+from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
+from ...recording.base.counts import HeatCounts, Integers, moved
+from ...recording.read.trace import Trace
+from ...statistics.answers.answers import Answer, Floats, Series, Stack
+from ...statistics.answers.json_form import Row, averaged, largest, number, numbers
+from ...statistics.kept.coverage import is_counted
+from ...statistics.language.fields import MAPPED, UTILIZATION
+from ...statistics.language.intervals import check_interval, columns_of, round_interval
+from ..base.models import Value, VersionedModel
+from ..base.store import Store
+from .answers import check_size, view_of
+from .parameters import Request, Words, columned, moment, needed, request_of
+
+
+class SignedCells(Model):
+    """Values by column: those of column c are `rows[k]`, `values[k]` for k from `starts[c]` to
+    `starts[c + 1]`."""
+
+    starts: list[int]
+    rows: list[int]
+    values: list[float]
+
+
+class TwoRanges(VersionedModel):
+    """What every comparison of two ranges of time says: both of equal length, widened to whole
+    columns; covered_ns, other_covered_ns: how much of each was recorded."""
+
+    statistic: str
+    interval_ns: int
+    columns: int
+    from_ns: int
+    until_ns: int
+    other_from_ns: int
+    other_until_ns: int
+    covered_ns: int
+    other_covered_ns: int
+
+
+class Difference(TwoRanges):
+    """Two ranges of time of one heat map on one grid, of equal length, both widened to whole
+    columns.
+
+    `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the
+    other at from_ns; null where neither holds anything. `cells`: the range's counts less the
+    other's, per second recorded, in the group's rows; columns of which one was not recorded at all
+    are in `gaps` instead: (first, one past the last).
+    """
+
+    kind: Literal["difference"] = "difference"
+    group: HeatMapGroup | None
+    cells: SignedCells
+    gaps: list[tuple[int, int]]
+    notes: list[str]
+
+
+class Change(Model):
+    """A value over one range of time and over another one: mean and other_mean over what was
+    recorded of them; change: the first less the second; ratio: the first by the second, null where
+    that is 0. values, other_values: by column from the begin of each range."""
+
+    key: str
+    mean: Value
+    other_mean: Value
+    change: Value
+    ratio: Value
+    values: list[Value]
+    other_values: list[Value]
+
+
+class Changes(TwoRanges):
+    """Two ranges of time of a number, or of a number for each key, of equal length and both widened
+    to whole columns.
+
+    `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left`
+    how many more there are. Values are per second (levels and shares: on average), null where
+    nothing was recorded, or where a key is among those that are not told apart.
+    """
+
+    kind: Literal["changes"] = "changes"
+    unit: str
+    adds_up: bool
+    whole: Change
+    keys: list[Change]
+    left: int
+    notes: list[str]
+
+
+Span = tuple[int, int]
+"""From (ns) up to, not including, until (ns)."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Two ranges, widened to whole columns and of equal length then.
+
+    Attributes:
+        request: what is asked of both. ends: (first, last) ns of the recording. from_ns,
+        other_from_ns: where they begin, multiples of interval_ns. columns: of each.
+    """
+
+    request: Request
+    ends: tuple[int, int]
+    interval_ns: int
+    columns: int
+    from_ns: int
+    other_from_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """Of each range."""
+        return self.columns * self.interval_ns
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of `TwoRanges` without those of the recorded time."""
+        return {
+            "statistic": str(self.request.statistic),
+            "interval_ns": self.interval_ns,
+            "columns": self.columns,
+            "from_ns": self.from_ns,
+            "until_ns": self.from_ns + self.length_ns,
+            "other_from_ns": self.other_from_ns,
+            "other_until_ns": self.other_from_ns + self.length_ns,
+        }
+
+    def within(self, request: Request, *, is_counted: bool) -> Span | None:
+        """The part of a request's range between the ends of the recording; empty where they do not
+        meet. None where sessions or counters say when it was recorded: traces and imports of events
+        do not."""
+        opened, first = request.opened, request.from_ns
+        assert first is not None
+        if is_counted or (not isinstance(opened, Trace) and opened.facts.sessions):
+            return None
+        begin = max(first, self.ends[0])
+        return begin, max(begin, min(first + self.length_ns, self.ends[1] + 1))
+
+    def beyond(self, span: Span | None, request: Request) -> list[Span]:
+        """Runs of columns of a request's range, (first, one past the last), that lie outside of a
+        span as `within` gives it."""
+        assert request.from_ns is not None
+        if span is None:
+            return []
+        if span[0] == span[1]:
+            return [(0, self.columns)]
+        first, past = (
+            (span[0] - request.from_ns) // self.interval_ns,
+            -(-(span[1] - request.from_ns) // self.interval_ns),
+        )
+        return [each for each in ((0, first), (past, self.columns)) if each[0] < each[1]]
+
+    def requests(self) -> tuple[Request, Request]:
+        """The request of the range, and of the other one."""
+        one, other = (
+            self.request.changed(span=(first, first + self.length_ns), interval_ns=self.interval_ns)
+            for first in (self.from_ns, self.other_from_ns)
+        )
+        return one, other
+
+
+def ranges_of(store: Store, words: Words) -> Ranges:
+    """The ranges of a request. UsageError where one is empty, or they differ in length."""
+    request = columned(request_of(store, words))
+    ends = store.ends(request.recording)
+    spans = [
+        [moment(needed(words, f"{which}{end}"), *ends) for end in ("from", "to")]
+        for which in ("", "other_")
+    ]
+    for (first, until), name in zip(spans, ("from", "other_from"), strict=True):
+        if first >= until:
+            raise UsageError(
+                "the span of time is empty", where=name, hint="it must begin before it ends"
+            )
+    if spans[0][1] - spans[0][0] != spans[1][1] - spans[1][0]:
+        raise UsageError(
+            "the two ranges differ in length",
+            where="other_to",
+            hint="take the same length of time for both",
+        )
+    check_interval(request.question.interval_ns)
+    interval = request.question.interval_ns or round_interval(
+        spans[0][0], spans[0][1] - 1, request.question.columns
+    )
+    columns = max(columns_of(first, until - 1, interval) for first, until in spans)
+    starts = [first // interval * interval for first, _ in spans]
+    return Ranges(request, ends, interval, columns, starts[0], starts[1])
+
+
+Spans = Sequence[tuple[int, int]]
+
+
+def compared(store: Store, words: Words) -> Difference | Changes:
+    """Two ranges of a heat map, or of numbers."""
+    asked = request_of(store, words).statistic
+    return difference(store, words) if asked.breakdown in MAPPED else changes(store, words)
+
+
+def difference(store: Store, words: Words) -> Difference:
+    """A range of a heat map less another one: ranges are widened to whole columns, and are then of
+    equal length.
+
+    A column of which nothing was recorded in one of the ranges has no difference; it is in `gaps`.
+    """
+    ranges = ranges_of(store, words)
+    interval, columns = ranges.interval_ns, ranges.columns
+    (one, covered), (other, other_covered) = (
+        _read(request, ranges) for request in ranges.requests()
+    )
+    check_size(6 * (len(one.count) + len(other.count)))
+    gaps = _joined([*one.gaps, *other.gaps], columns)
+    group = None
+    cells = SignedCells(starts=[0] * (columns + 1), rows=[], values=[])
+    if len(one.count) or len(other.count):
+        group = group_of(
+            view_of(one), [Named("other", other), Named("this", one)], percentiles=False, joined=0
+        )
+        cells = _less(group, columns, interval, gaps)
+    return Difference(
+        **ranges.facts(),
+        covered_ns=covered,
+        other_covered_ns=other_covered,
+        group=group,
+        cells=cells,
+        gaps=gaps,
+        notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])),
+    )
+
+
+def _read(request: Request, ranges: Ranges) -> tuple[HeatCounts, int]:
+    """(the map of a range, with column 0 as the first of the range; ns of it that were recorded, in
+    whole columns)."""
+    counts, first = request.answer(), request.from_ns
+    assert isinstance(counts, HeatCounts)
+    assert first is not None
+    within = ranges.within(request, is_counted=request.statistic.breakdown == UTILIZATION.name)
+    at = (counts.t0_ns - first) // ranges.interval_ns
+    counts = replace(
+        counts,
+        t0_ns=first,
+        column=counts.column + at,
+        gaps=(
+            *((start + at, past + at) for start, past in counts.gaps),
+            *ranges.beyond(within, request),
+        ),
+        lost_at=moved(counts.lost_at, at),
+    )
+    if within is not None:
+        return counts, within[1] - within[0]
+    missing = sum(past - first for first, past in _joined(counts.gaps, ranges.columns))
+    return counts, (ranges.columns - missing) * counts.interval_ns
+
+
+def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:
+    """Runs of columns that lie in any of the spans."""
+    held = np.zeros(columns + 2, dtype=bool)
+    for first, past in spans:
+        held[max(0, first) + 1 : max(0, min(past, columns)) + 1] = True
+    edges = np.flatnonzero(held[1:] != held[:-1])
+    return [(int(first), int(past)) for first, past in edges.reshape(-1, 2)]
+
+
+def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> SignedCells:
+    """The second map's counts less the first one's, per second, without the columns in gaps."""
+    rows = len(group.bounds) - 1
+    compared = np.ones(columns, dtype=bool)
+    for first, past in gaps:
+        compared[first:past] = False
+    keys, counts = [], []
+    for counted, sign in zip(group.maps, (-1, 1), strict=True):
+        column = _columns(counted.cells)
+        held = compared[column]
+        keys.append((column * rows + np.array(counted.cells.rows, dtype=np.int64))[held])
+        counts.append(sign * np.array(counted.cells.counts, dtype=np.int64)[held])
+    cell, place = np.unique(np.concatenate(keys), return_inverse=True)
+    change = np.zeros(len(cell), dtype=np.int64)
+    np.add.at(change, place, np.concatenate(counts))
+    cell, change = cell[change != 0], change[change != 0]
+    return SignedCells(
+        starts=np.searchsorted(cell // rows, np.arange(columns + 1)).tolist(),
+        rows=(cell % rows).tolist(),
+        values=(change / (interval / 1e9)).tolist(),
+    )
+
+
+def _columns(cells: SparseCounts) -> Integers:
+    """The column of each count."""
+    found: Integers = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
+    return found
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the ranges: the values and the mean of all together and of each key, in the columns of
+    the range.
+
+    `complete`: whether each key there was is told apart, so that one that is not there did nothing.
+    """
+
+    whole: Row
+    rows: dict[str, Row]
+    complete: bool
+    adds_up: bool
+    covered_ns: int
+    unit: str
+    notes: tuple[str, ...]
+
+    def row(self, key: str) -> Row:
+        """The key's; of one that was not there 0 where something was recorded, unknown where it may
+        be among the others."""
+        found = self.rows.get(key)
+        if found is not None:
+            return found
+        values = (
+            np.where(np.isnan(self.whole.values), math.nan, 0.0)
+            if self.complete
+            else np.full_like(self.whole.values, math.nan)
+        )
+        return Row(key, values, 0, self.mean(key))
+
+    def mean(self, key: str) -> float:
+        """Of the same row."""
+        found = self.rows.get(key)
+        return (
+            found.mean
+            if found is not None
+            else 0.0
+            if self.complete and self.covered_ns
+            else math.nan
+        )
+
+
+def changes(store: Store, words: Words) -> Changes:
+    """A range of numbers beside another one: ranges are widened to whole columns, and are then of
+    equal length."""
+    ranges = ranges_of(store, words)
+    one, other = (_side(each, ranges) for each in ranges.requests())
+    found = sorted(
+        dict.fromkeys([*one.rows, *other.rows]),
+        key=lambda key: (-_size(one.mean(key) - other.mean(key)), key),
+    )
+    keys = found[: ranges.request.top]
+    check_size(2 * (1 + len(keys)) * ranges.columns)
+    return Changes(
+        **ranges.facts(),
+        unit=one.unit,
+        covered_ns=one.covered_ns,
+        other_covered_ns=other.covered_ns,
+        adds_up=one.adds_up and other.adds_up,
+        whole=_change("", one.whole, other.whole),
+        keys=[_change(key, one.row(key), other.row(key)) for key in keys],
+        left=len(found) - len(keys),
+        notes=list(dict.fromkeys([*one.notes, *other.notes])),
+    )
+
+
+def _side(request: Request, ranges: Ranges) -> _Side:
+    answer = _covered(request.answer(), request, ranges)
+    rows: dict[str, Row] = {}
+    complete, adds_up = True, True
+    whole = answer
+    if isinstance(answer, Stack):
+        rows = {
+            row.key: replace(row, values=_placed(row.values, answer, request, ranges))
+            for row in largest(answer, None)[0]
+        }
+        # of things of which a mean is taken, one that was not there was not idle
+        complete, adds_up = not answer.rest_keys and not averaged(answer), answer.adds_up
+        whole = _covered(
+            request.answer(replace(request.statistic, breakdown=None)), request, ranges
+        )
+    values = _placed(whole.values, whole, request, ranges)
+    return _Side(
+        Row("", values, whole.total, whole.mean),
+        rows,
+        complete,
+        adds_up,
+        answer.covered_ns,
+        answer.unit,
+        tuple(dict.fromkeys([*whole.notes, *answer.notes])),
+    )
+
+
+def _covered(answer: Answer, request: Request, ranges: Ranges) -> Series | Stack:
+    """The answer, of which nothing is covered beyond the ends of what nobody knows when it was
+    recorded: its means are over the rest. Counters tell that themselves."""
+    assert isinstance(answer, Series | Stack)
+    within = _within(answer, request, ranges)
+    return answer if within is None else replace(answer, covered_ns=within[1] - within[0])
+
+
+def _within(answer: Series | Stack, request: Request, ranges: Ranges) -> Span | None:
+    return ranges.within(request, is_counted=is_counted(answer.statistic, answer.source))
+
+
+def _placed(values: Floats, answer: Series | Stack, request: Request, ranges: Ranges) -> Floats:
+    """Values in the columns of the range; those beyond what was answered, or beyond the ends that
+    `_covered` knows, are unknown."""
+    assert request.from_ns is not None
+    placed = np.full(ranges.columns, math.nan)
+    shift = (answer.t0_ns - request.from_ns) // ranges.interval_ns
+    first, past = max(0, shift), min(ranges.columns, shift + len(values))
+    if first < past:
+        placed[first:past] = values[first - shift : past - shift]
+    for first, past in ranges.beyond(_within(answer, request, ranges), request):
+        placed[first:past] = math.nan
+    return placed
+
+
+def _size(change: float) -> float:
+    """By which keys are ordered."""
+    return 0.0 if math.isnan(change) else abs(change)
+
+
+def _change(key: str, one: Row, other: Row) -> Change:
+    ratio = one.mean / other.mean if other.mean else math.nan
+    return Change(
+        key=key,
+        mean=number(one.mean),
+        other_mean=number(other.mean),
+        change=number(one.mean - other.mean),
+        ratio=number(ratio),
+        values=numbers(one.values),
+        other_values=numbers(other.values),
+    )
