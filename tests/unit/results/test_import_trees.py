@@ -679,13 +679,15 @@ def test_files_alone_are_compared_section_by_section(tmp_path: Path) -> None:
         [tmp_path / "x" / "before.json", tmp_path / "y" / "after.json"], tmp_path / "out", link=True
     )
     results = Results(tmp_path / "out")
+    assert results.manifest.variants == ["before", "after"]
+    assert results.baseline == "before"
     comparison = compare(results.runs, "write.iops", baseline="before")
     changes = {cell.row: cell.change.value for cell in comparison.cells if cell.change is not None}
     assert changes == {("seq",): pytest.approx(2.0), ("rand",): pytest.approx(-0.25)}
     assert any(warning.code == "one-block" for warning in comparison.warnings)
 
 
-def test_files_of_equal_names_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_equal_names_have_different_variants(tmp_path: Path) -> None:
     for folder in ("x/one", "y/one"):
         _put(tmp_path / folder / "fio.json", seed=len(folder))
     files = [tmp_path / "x/one/fio.json", tmp_path / "y/one/fio.json", tmp_path / "y/one/fio.json"]

@@ -158,8 +158,8 @@ def import_files(
     baseline: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Make a results directory from fio results, each a variant named after its file. Errors as
-    `import_tree` has them."""
+    """Make a results directory from fio results, each a variant named after its file. The first one
+    is the baseline unless `baseline` names another. Errors as `import_tree` has them."""
     refuse_taken(output)
     names = _file_names(files)
     opened = Source(output.name)
@@ -246,6 +246,7 @@ class _Import:
         self._files: dict[str, list[str]] = {}
         self._notes: list[str] = []
         self._unlike: list[str] = []
+        self._variants: tuple[str, ...] = ()  # in the order that the user gave
         self._sampled: dict[str, Sample] = {}
 
     # --- which results are taken, and what their paths say
@@ -316,6 +317,7 @@ class _Import:
                 where=stranger.place,
                 hint="fio writes one with --output-format=json",
             )
+        self._variants = tuple(names.values())
         self._taken = [
             _Taken(result, {"variant": names[result.path]}, "") for result in self._reading.results
         ]
@@ -463,6 +465,8 @@ class _Import:
         runs.sort(key=self._order)
         runs = self._join_processes(runs)
         variants = list(dict.fromkeys(run.variant for run in runs))
+        if self._variants:
+            variants.sort(key=self._variants.index)
         if baseline is not None and baseline not in variants:
             raise UsageError(
                 f"there is no variant '{baseline}'", hint=f"variants are {', '.join(variants)}"
