@@ -31,14 +31,14 @@ from ..base.layout import (
     telling,
 )
 from ..base.lock import LOCK, read_lock, take_lock, tell
-from ..base.loss_log import LossLog, damage, loss_of, noted
+from ..base.loss_log import LossLog, damage, loss_of, noted_losses
 from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
 from ..segments.hot import HotLog, last_ns, read_hot
 from ..segments.segments import write_segment
 from .recovery import highest_number, move_segments, note_damage, recover
-from .retention import Retention, drop_label, finish_dropping, labelled
+from .retention import Retention, drop_label, finish_dropping, segments_of_label
 
 SEAL_S = 60.0
 SEAL_BYTES = 64 * 2**20
@@ -144,7 +144,7 @@ class RecordingWriter:
         with telling(path, "make a recording here"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=mode, exist_ok=True)
-            if any(each.name != LOCK for each in path.iterdir()):
+            if any(entry.name != LOCK for entry in path.iterdir()):
                 raise ResultsError(
                     "is not empty and holds no recording",
                     where=path,
@@ -197,14 +197,14 @@ class RecordingWriter:
             remove_temporary(path)
             note_damage(path, facts)
             finish_dropping(path, facts)
-            told, changed_ns = read_lock(path, is_signed=facts.is_signed)
-            alive_ns = told.until_ns or changed_ns
+            lock_words, changed_ns = read_lock(path, is_signed=facts.is_signed)
+            alive_ns = lock_words.until_ns or changed_ns
             recover(path, facts, alive_ns or 0, begun.from_ns)
             earlier = [
-                each
+                time_ns
                 for session in facts.sessions
-                for each in (session["from_ns"], session["until_ns"])
-                if each is not None
+                for time_ns in (session["from_ns"], session["until_ns"])
+                if time_ns is not None
             ]
             new = (
                 [name for name in sources or () if name not in facts.sources]
@@ -287,10 +287,10 @@ class RecordingWriter:
         have gaps. ResultsError where the disk refuses: nothing of it is here then.
         """
         with self._guard:
-            about, losses = read_facts(origin).sources, noted(origin).lines
+            about, losses = read_facts(origin).sources, noted_losses(origin).lines
             # numbers follow the order in which segments are sealed
             self._seal_all()
-            before = [facts for _, facts in labelled(self.directory, self.facts, label)]
+            before = [facts for _, facts in segments_of_label(self.directory, self.facts, label)]
             words = f"another attempt at {label} replaced this one"
             for facts in before:
                 for source in facts["sources"]:
@@ -404,9 +404,9 @@ class RecordingWriter:
             # second later it is said again
             self._tell_lock()
             passed = self._system.monotonic()
-            again = self._retired and passed - self._failed >= RETRY_S
+            is_retry = self._retired and passed - self._failed >= RETRY_S
             try:
-                if again or self._full() or passed - self._since >= SEAL_S:
+                if is_retry or self._full() or passed - self._since >= SEAL_S:
                     self.seal()
                 elif passed - self._dropped >= DROP_S:
                     self._drop_old()
@@ -533,7 +533,10 @@ class RecordingWriter:
                 )
         hot = {
             str(log.path.relative_to(self.directory)): log.bytes
-            for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed))
+            for logs in (
+                self._logs,
+                *(segment.logs for segment in self._retired if not segment.sealed),
+            )
             for log in logs.values()
         }
         # where the disk refuses, a second later it is said again
@@ -601,7 +604,7 @@ class RecordingWriter:
             )
             retired.sealed, self._losses = True, {}
             for kind, log in logs.items():
-                rows = log.rows - sum(each.num_rows for each in batches[kind])
+                rows = log.rows - sum(batch.num_rows for batch in batches[kind])
                 if rows > 0:
                     words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
                     retired.losses.append(
@@ -628,7 +631,7 @@ class RecordingWriter:
         told_ns = self._sessions.told_ns
         now_ns = self._system.realtime_ns() if told_ns is None else told_ns
         self._retention.apply(
-            self.facts, now_ns, [each.number for each in self._retired], self._dropped
+            self.facts, now_ns, [segment.number for segment in self._retired], self._dropped
         )
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:

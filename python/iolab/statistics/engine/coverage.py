@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, added
-from ...recording.base.intervals import joined, without
+from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, sum_losses
+from ...recording.base.intervals import join, without
 from ...recording.base.loss_log import Part, parts_of
 from ...recording.read.recording import Recording
 from .snapshot import Snapshot, Span, gone
@@ -100,7 +100,7 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
         )
         spans = [(first, max([last_ns + 1, *(end for _, end in known)]))]
     return without(
-        joined(spans),
+        join(spans),
         [
             (first, until)
             for first, until in snap.recording.holes(snap.kind, source)
@@ -212,7 +212,7 @@ def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[L
             given += share
             if share or count is None:
                 found.append((column, kind, share))
-    return added(found)
+    return sum_losses(found)
 
 
 def gap_columns(

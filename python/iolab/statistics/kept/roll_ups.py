@@ -11,9 +11,9 @@ import numpy as np
 
 from ...errors import ResultsError
 from ...recording.base.checked_files import Part as File
-from ...recording.base.counts import HeatCounts, summed
+from ...recording.base.counts import HeatCounts, sum_by_key
 from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
-from ...recording.base.intervals import joined, without
+from ...recording.base.intervals import join, without
 from ...recording.read.recording import Recording
 from ..engine.coverage import clipped, covered, sessions_of
 from ..engine.engine import Engine, whole
@@ -331,7 +331,7 @@ def _recorded(wide: _Widened, held: Held, snap: Snapshot) -> tuple[tuple[int, in
     before = clipped(covered(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns))
     after = clipped(sessions, (held.until_ns, 2**62))
     # a lost file ends with a whole sum, later than the last event that is kept
-    recorded = without(joined([*before, *kept, *after]), joined(held.holes(wide.lengths)))
+    recorded = without(join([*before, *kept, *after]), join(held.holes(wide.lengths)))
     return tuple(clipped(recorded, (window.first_ns, window.until_ns)))
 
 
@@ -392,7 +392,7 @@ class RollUpReading(Reading):
         order = np.argsort(key, kind="stable")
         key, amount = key[order], amount[order]
         if len(key) and (key[1:] == key[:-1]).any():
-            key, amount = summed(key, amount)
+            key, amount = sum_by_key(key, amount)
         column, index = key >> 32, key & (_BUCKETS - 1)
         first = int(column[0]) if len(column) else 0
         grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
