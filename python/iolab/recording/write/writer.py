@@ -5,12 +5,9 @@ and at cuts."""
 from __future__ import annotations
 
 import math
-import os
-import stat
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal
@@ -21,7 +18,6 @@ from ...clock import Clock, SystemClock
 from ...errors import ResultsError
 from ..base.layout import (
     GROWING,
-    KINDS,
     MARKS,
     PROCESSES,
     Kind,
@@ -31,11 +27,11 @@ from ..base.layout import (
     telling,
 )
 from ..base.lock import LOCK, read_lock, take_lock, tell
-from ..base.loss_log import LossLog, damage, loss_of, noted_losses
+from ..base.loss_log import LossLog, loss_of, noted_losses
 from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
-from ..segments.hot import HotLog, last_ns, read_hot
+from ..segments.hot import HotLog, RetiredLogs
 from ..segments.segments import write_segment
 from .recovery import highest_number, move_segments, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping, segments_of_label
@@ -60,25 +56,6 @@ class PutOffError(ResultsError):
     lost."""
 
 
-@dataclass
-class _Retired:
-    """Hot files of one number that take no more. `sealed`: whether their segment is written, so
-    that they are only to be removed, and `losses` to be noted."""
-
-    number: int
-    logs: dict[Kind, HotLog]
-    sealed: bool = False
-    losses: list[Mapping[str, Any]] = field(default_factory=list)
-
-
-def keep_private(directory: Path) -> None:
-    """Let nobody but its owner into a directory that is one's own."""
-    with telling(directory, "keep it from other users"):
-        status = directory.stat()
-        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
-            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
-
-
 class RecordingWriter:
     """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context
     manager.
@@ -97,7 +74,7 @@ class RecordingWriter:
         self._guard = threading.RLock()
         self._number = 0
         self._logs: dict[Kind, HotLog] = {}
-        self._retired: list[_Retired] = []
+        self._retired: list[RetiredLogs] = []
         self._losses: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
         self._lost = LossLog(directory, self._shrinks)
@@ -535,7 +512,7 @@ class RecordingWriter:
             str(log.path.relative_to(self.directory)): log.bytes
             for logs in (
                 self._logs,
-                *(segment.logs for segment in self._retired if not segment.sealed),
+                *(segment.logs for segment in self._retired if not segment.is_sealed),
             )
             for log in logs.values()
         }
@@ -579,7 +556,7 @@ class RecordingWriter:
         if self._logs:
             for log in self._logs.values():
                 log.close()
-            self._retired.append(_Retired(self._number, self._logs))
+            self._retired.append(RetiredLogs(self._number, self._logs))
             self._logs, self._since = {}, math.inf
 
     def _seal_all(self) -> None:
@@ -595,36 +572,14 @@ class RecordingWriter:
         # a minute of events takes a hundred MiB to seal, which would stay with the process
         pa.default_memory_pool().release_unused()
 
-    def _seal_one(self, retired: _Retired) -> None:
-        logs = retired.logs
-        if not retired.sealed:
-            batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
-            write_segment(
-                self.directory, retired.number, batches["events"], batches["samples"], self._losses
-            )
-            retired.sealed, self._losses = True, {}
-            for kind, log in logs.items():
-                rows = log.rows - sum(batch.num_rows for batch in batches[kind])
-                if rows > 0:
-                    words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
-                    retired.losses.append(
-                        damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words)
-                    )
-        for log in logs.values():
-            with telling(log.path, "remove what was sealed"):
-                log.path.unlink(missing_ok=True)
+    def _seal_one(self, retired: RetiredLogs) -> None:
+        if not retired.is_sealed:
+            retired.write(self.directory, self._losses, self._sessions.told_ns)
+            self._losses = {}
+        retired.remove()
         while retired.losses:
             self._lost.add(retired.losses[0], self.facts.dropped)
             del retired.losses[0]
-
-    def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
-        if log is None or not log.rows:
-            return []
-        with telling(log.path, "read what was recorded"):
-            try:
-                return read_hot(log.path, log.schema).batches
-            except FileNotFoundError:
-                return []
 
     def _drop_old(self) -> None:
         self._dropped = self._system.monotonic()
