@@ -139,7 +139,9 @@ def at(page: Any, statistic: str, second: float, height: float) -> tuple[float, 
     """A place on the screen: a second of the recording, and a share of the plot's height from its
     top."""
     box = frame(page, statistic).locator("canvas").first.bounding_box()
-    return box["x"] + 84 + (box["width"] - 176) * second / SECONDS, box["y"] + 6 + 260 * height
+    return box["x"] + 84 + (box["width"] - 176) * second / SECONDS, box["y"] + 6 + (
+        box["height"] - 42
+    ) * height
 
 
 def drag(page: Any, one: tuple[float, float], other: tuple[float, float]) -> None:

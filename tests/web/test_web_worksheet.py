@@ -43,6 +43,19 @@ def test_a_first_time_user_comes_to_a_heat_map_with_a_click(open_page: Any) -> N
     settled(page)
     picture(page, "first-map")
     expect(page.locator(".welcome")).to_have_count(0)
+    # alone it fills the screen, and its list can be made wider
+    box = frame(page, LATENCY).bounding_box()
+    assert 940 < box["y"] + box["height"] <= 1000
+    panel = frame(page, LATENCY).locator(".graph-panel")
+    before = panel.bounding_box()["width"]
+    divider = frame(page, LATENCY).get_by_role("separator", name="Width of the list")
+    divider.press("ArrowRight")
+    expect(divider).to_have_attribute("aria-valuenow", "16")
+    assert panel.bounding_box()["width"] == pytest.approx(before * 16 / 15, abs=1)
+    page.reload()
+    expect(divider).to_have_attribute("aria-valuenow", "16")
+    divider.dblclick()
+    expect(divider).to_have_attribute("aria-valuenow", "15")
 
 
 def test_statistics_are_found_by_typing_and_by_arrows(open_page: Any) -> None:

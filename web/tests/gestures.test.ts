@@ -62,7 +62,8 @@ function drawnGraph() {
 		listeners.get("pointermove")?.(pointer(x));
 		hands.move(pointer(x));
 	};
-	return { drawn, hands, cross, pointer, goOn, move };
+	const up = (x: number) => listeners.get("pointerup")?.(pointer(x));
+	return { drawn, hands, cross, pointer, goOn, move, up };
 }
 
 const key = (name: string, shiftKey = false) =>
@@ -94,6 +95,20 @@ describe("while a graph follows", () => {
 		expect(marked()).toEqual([20, 27]);
 		move(350);
 		expect(marked()).toEqual([20, 29]);
+	});
+
+	it("a drag over numbers shows its time at once, and with Ctrl marks it", () => {
+		const { hands, pointer, move, up } = drawnGraph();
+		hands.down({ ...pointer(301), ctrlKey: true } as PointerEvent);
+		move(330);
+		up(330);
+		expect(marked()).toEqual([20, 23]);
+		expect(sheet.value.time).toEqual(EMPTY.time);
+		hands.down(pointer(301));
+		move(330);
+		up(330);
+		expect(stateOf(spec.id).mark.value).toBe(null);
+		expect(sheet.value.time).toEqual({ from: START + 20 * SECOND, until: START + 23 * SECOND });
 	});
 
 	it("a part that keys mark begins where they began, and the crosshair stays on its data", () => {

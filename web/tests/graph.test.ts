@@ -9,8 +9,8 @@ import { branchOf, devices, slices } from "../src/lib/branches";
 import { chosen, layerKeys } from "../src/worksheet/graph/contents";
 import { bounds, fieldsOf, rangeSteps, steps } from "../src/worksheet/graph/drill";
 import { graphKeys } from "../src/worksheet/graph/keys";
-import { Foot, held, togetherOf } from "../src/worksheet/graph/list";
-import { rowsOf, secondsOf } from "../src/worksheet/graph/rows";
+import { cutOf, Foot, held, togetherOf } from "../src/worksheet/graph/list";
+import { boundWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
 import { amount, chosenSum, rate, rowWords } from "../src/worksheet/graph/values";
 import { narrow } from "../src/worksheet/graph/who";
 import { fitting, keyed, wrapped } from "../src/worksheet/pages/export";
@@ -187,19 +187,26 @@ describe("the left panel", () => {
 		expect(rowsOf(look(cells([1])), { from: 900, until: 950 })).toEqual([]);
 	});
 
-	it("tells octaves of a logarithmic axis apart", () => {
+	it("tells round times of a logarithmic axis apart, and octaves of bytes", () => {
 		const made = look(cells(Array.from({ length: 64 }, () => 1)));
 		const data = { ...cells(Array.from({ length: 64 }, () => 1)), rows: Array.from({ length: 64 }, (_, i) => i) };
-		const rows = rowsOf({ ...made, scale: "log", shown: [data] }, { from: 100, until: 740 });
-		expect(rows.map((row) => [row.low, row.high])).toEqual([
-			[32, 64],
-			[16, 32],
-			[8, 16],
-			[4, 8],
-			[2, 4],
-			[1, 2],
-		]);
-		expect(rows.map((row) => row.count)).toEqual([32, 16, 8, 4, 2, 1]);
+		const edges = (unit: "ns" | "B") =>
+			rowsOf({ ...made, group: { ...made.group, unit }, scale: "log", shown: [data] }, { from: 100, until: 740 }).map(
+				({ low, high }) => [low, high],
+			);
+		expect(edges("ns")).toEqual([50, 20, 10, 5, 2, 1].map((low, i, all) => [low, all[i - 1] ?? 64]));
+		expect(edges("B")).toEqual([32, 16, 8, 4, 2, 1].map((low) => [low, 2 * low]));
+	});
+
+	it("names a bound by the mark of the axis that it lies on, another by three digits", () => {
+		expect(boundWords(19_968, "ns")).toBe("20 µs");
+		expect(boundWords(998_000, "ns")).toBe("1 ms");
+		expect(boundWords(178_257_920, "ns")).toBe("178 ms");
+		expect(boundWords(0, "ns")).toBe("0 ns");
+	});
+
+	it("cuts long names in the middle, paths before their last part", () => {
+		expect(["/srv/db/table.ibd", "short", "kworker/u16:3", "postgres: checkpointer"].map(cutOf)).toEqual([7, 0, 7, 15]);
 	});
 
 	it("says what the chosen ones hold together: in all, a second of what was recorded, and of all", () => {

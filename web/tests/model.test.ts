@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { tooltipText } from "../src/canvas/tooltip";
+import { tooltipRows } from "../src/canvas/tooltip";
 import type { Dataset, RunTable } from "../src/generated/report";
 import { csv, rows } from "../src/lib/datasets";
 import { decode } from "../src/lib/decode";
@@ -117,8 +117,11 @@ describe("the table of runs", () => {
 
 describe("tooltips", () => {
 	it("are lines of text", () => {
-		expect(tooltipText({ device: "sda", value: 3 })).toBe("device: sda\nvalue: 3");
-		expect(tooltipText("plain")).toBe("plain");
-		expect(tooltipText({ time: "now", nothing: "happened here" })).toBe("time: now\nnothing happened here");
+		const row = (name: string, words: string) => ({ name, words, colour: "", near: false });
+		expect(tooltipRows({ device: "sda", value: 3 })).toEqual([row("device", "sda"), row("value", "3")]);
+		expect(tooltipRows("plain")).toEqual([row("", "plain")]);
+		expect(tooltipRows({ time: "now", nothing: "happened" })).toEqual([row("", "now"), row("", "nothing happened")]);
+		const read = { words: "5/s", colour: "#123456", near: true };
+		expect(tooltipRows({ read })).toEqual([{ name: "read", ...read }]);
 	});
 });

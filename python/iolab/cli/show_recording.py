@@ -35,9 +35,9 @@ def show_recording(path: Path, style: str) -> None:
     recording = Recording(path)
     summary = recording.summary()
     if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
-        from ..statistics.kept.recorded import damaged
+        from ..statistics.kept.recorded import find_damage
 
-        summary = replace(summary, broken=[*summary.broken, *damaged(path)])
+        summary = replace(summary, broken=[*summary.broken, *find_damage(path)])
     tell_summary(summary, style, as_json, _lines)
 
 

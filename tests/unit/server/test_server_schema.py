@@ -332,7 +332,7 @@ def prepared(state: AppState, path: str) -> None:
         add_mark(recording, "here", START, START, "")
     if "/kept/" in path:
         place = state.store.path("rec")
-        if kept := [row["statistic"] for row in manage.listed(place)]:
+        if kept := [row["statistic"] for row in manage.list_kept(place)]:
             manage.drop(place, kept)
         if not path.endswith("/add"):
             manage.add(place, ["io.ops[op]"], backfill=True)
@@ -389,6 +389,6 @@ def test_the_service_does_what_the_document_says(
             )
 
     holds()
-    # no history is served here; test_server_start.py asks one
-    if which == "known" and not path.endswith(("/history", "/cell-runs")):
+    # no history and no archive is served here; test_server_start.py and test_server_fleet.py ask
+    if which == "known" and not path.endswith(("/history", "/cell-runs", "/fleet")):
         assert statuses & {200, 204}

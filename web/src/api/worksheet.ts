@@ -131,11 +131,14 @@ export function graphOf(statistic: string, id: string): GraphSpec {
 		panel: "average",
 		hierarchy: "",
 		width: 2,
-		height: 260,
+		height: USUAL_HEIGHT,
 		synced: true,
 		span: null,
 	};
 }
+
+/** The height of a graph that was not resized, in pixels of its canvas; alone on the page it fills the screen. */
+export const USUAL_HEIGHT = 260;
 
 function unused(graphs: readonly GraphSpec[]): string {
 	const taken = new Set(graphs.map((each) => each.id));

@@ -4,9 +4,10 @@ import type { Cells } from "./cells";
 import type { Frame } from "./frame";
 import type { Axis, Box, Span } from "./spaces";
 import type { Tick } from "./ticks";
+import type { Coloured } from "./tooltip";
 
 /** Names with their values, as a tooltip shows them. */
-export type Words = Record<string, string>;
+export type Words = Record<string, string | Coloured>;
 
 /**
  * What a graph over time shows: the graph has the axis of time, gaps, losses and gestures; a content has its values. Times are

@@ -136,9 +136,12 @@ export function columnsIn(span: Span, interval: number, columns: number): [numbe
 	return [first, Math.max(first, Math.min(columns, Math.ceil(span.to / interval)))];
 }
 
+/** Columns narrower than a pixel are joined to so many pixels at least: on the screen one of them is whole. */
+const JOINED = 2;
+
 /**
- * The upper edge of columns as a path. Where several columns share a pixel the path goes through the least and the most of them,
- * so that no peak is lost and no more is drawn than can be seen.
+ * The upper edge of columns as a path. Where several columns share a pixel the path goes through the least of them and along the
+ * most, so that a peak keeps its height and its colour. Which columns are joined does not depend on what is shown.
  */
 function stairs(
 	values: readonly (number | null)[],
@@ -153,9 +156,9 @@ function stairs(
 	const x = (column: number) => xPixel(box, span, column * interval);
 	path.moveTo(x(from), y(values[from] ?? 0));
 	const wide = x(from + 1) - x(from);
-	const joined = wide >= 1 ? 1 : Math.ceil(1 / wide);
-	for (let column = from; column < to; column += joined) {
-		const end = Math.min(to, column + joined);
+	const joined = wide >= 1 ? 1 : 2 ** Math.ceil(Math.log2(JOINED / wide));
+	for (let column = from; column < to; ) {
+		const end = Math.min(to, (Math.floor(column / joined) + 1) * joined);
 		let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
 		for (let c = column; c < end; c++) {
 			const value = values[c] ?? 0;
@@ -164,7 +167,8 @@ function stairs(
 		}
 		if (joined > 1) path.lineTo(x(column), y(least));
 		path.lineTo(x(column), y(most));
-		path.lineTo(x(end), y(joined > 1 ? (values[end - 1] ?? 0) : most));
+		path.lineTo(x(end), y(most));
+		column = end;
 	}
 	return path;
 }

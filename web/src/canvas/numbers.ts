@@ -19,6 +19,7 @@ import {
 } from "./lines";
 import { type Axis, type Box, type Span, type YScale, yPixel } from "./spaces";
 import { linearTicks, logTicks, type Tick, type Unit } from "./ticks";
+import type { Coloured } from "./tooltip";
 
 /** What is painted of numbers over time, and how. */
 export interface NumbersLook {
@@ -51,7 +52,7 @@ export function chosenLayers(look: Pick<NumbersLook, "answer" | "highlights" | "
 	return { layers: chosen, behind };
 }
 
-const MOST_WORDS = 12;
+const MOST_WORDS = 8;
 /** Areas have a line between them where columns are so many pixels wide: between narrow ones it would hide the areas. */
 const APART = 5;
 
@@ -147,16 +148,17 @@ export class Numbers implements Content {
 		const column = Math.floor(time / this.interval);
 		if (column < 0 || column >= this.columns) return null;
 		const near = this.nearest(column, value);
-		const found = [...this.layers, ...this.#behind]
-			.map((layer) => ({ name: layer.name, value: layer.values[column] ?? null }))
+		const layers = [...this.layers, ...this.#behind]
+			.map(({ name, colour, values }) => ({ name, colour, value: values[column] ?? null }))
 			.sort((one, other) => (other.value ?? -1) - (one.value ?? -1));
-		const shown = found
-			.slice(0, MOST_WORDS)
-			.map((each) => [
-				`${each.name === near && found.length > 1 ? "▸ " : ""}${each.name}`,
-				this.look.words(each.value),
-			]);
-		const left = found.length - shown.length;
+		// zeros say nothing where another value is not zero
+		const largest = layers.filter(({ value }) => value);
+		const listed = largest.length > 0 ? largest : layers.slice(0, 1);
+		const shown = listed.slice(0, MOST_WORDS).map(({ name, colour, value }): [string, Coloured] => {
+			const isNear = name === near && layers.length > 1;
+			return [name, { words: this.look.words(value), colour, near: isNear }];
+		});
+		const left = listed.length - shown.length;
 		return { ...Object.fromEntries(shown), ...(left > 0 && { "…": `${left} more` }) };
 	}
 

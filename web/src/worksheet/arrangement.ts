@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { edit, focus, type GraphSpec, sheet } from "../api/worksheet";
+import { signal } from "@preact/signals";
+import { edit, focus, type GraphSpec, sheet, USUAL_HEIGHT } from "../api/worksheet";
 import { HIGHEST, LOWEST } from "./document-reader";
 
 /** Put a graph at another place among the graphs. */
@@ -18,9 +19,21 @@ export function shift(spec: GraphSpec, by: number): void {
 	place(spec.id, sheet.value.graphs.findIndex((each) => each.id === spec.id) + by);
 }
 
+/** The height that the screen has below the head of a graph. */
+export const screenHeight = signal(0);
+
+/** How high a graph is drawn: alone it fills the screen, unless it was resized. */
+export function heightOf({ height }: Pick<GraphSpec, "height">): number {
+	const { graphs, compare } = sheet.value;
+	const fills = height === USUAL_HEIGHT && graphs.length === 1 && compare === null;
+	return fills ? Math.min(HIGHEST, Math.max(height, screenHeight.value)) : height;
+}
+
 /** A graph's height, within bounds. */
 export function resize(spec: GraphSpec, height: number): void {
-	edit(spec.id, { height: Math.round(Math.max(LOWEST, Math.min(HIGHEST, height))) });
+	const next = Math.round(Math.max(LOWEST, Math.min(HIGHEST, height)));
+	// the usual height is that of a graph that was not resized
+	edit(spec.id, { height: next === USUAL_HEIGHT ? next - 1 : next });
 }
 
 /** A graph's place on the page, null while it has none. */

@@ -220,7 +220,7 @@ class Watch:
                     ),
                 )
             if isinstance(action, Keep):
-                manage.checked(action.statistic)
+                manage.parse_name(action.statistic)
 
     def _recording(self, alert: Alert) -> str:
         """The recording that is meant: where none is named the one that is served."""
@@ -321,13 +321,14 @@ class Watch:
     def _keep(self, recording: str, action: Keep) -> str:
         """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
         this still runs. Why it isn't kept, or nothing."""
-        place, statistic = self._store.path(recording), parse(action.statistic)
+        statistic = parse(action.statistic)
         try:
+            place = self._store.writable_path(recording)
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
             states = [
                 row["state"]
-                for row in manage.listed(place)
+                for row in manage.list_kept(place)
                 if same(statistic, parse(row["statistic"]))
             ]
             if states != ["suspended"]:

@@ -19,7 +19,7 @@ from ...recording.base.counts import UNITS, HeatCounts, alike, merge
 from ...recording.read.trace import Dimension
 from ...statistics.answers.answers import Answer, Stack
 from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_of, number, numbers
-from ...statistics.ask.drill import narrowed
+from ...statistics.ask.drill import narrow
 from ...statistics.language.fields import MAPPED, near
 from ...statistics.language.names import Statistic
 from ..base.models import (
@@ -274,7 +274,7 @@ def _pin_end(request: Request, ends: tuple[int, int]) -> Request:
 
 
 def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
-    return replace(narrowed(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
+    return replace(narrow(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
 
 
 def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../api/worksheet";
 import { snapped as grown, spotAt, wholeAxis } from "../../canvas/cells";
-import type { Content } from "../../canvas/content";
+import { EPOCH } from "../../canvas/clock";
+import type { Content, Words } from "../../canvas/content";
 import { STRIP } from "../../canvas/frame";
 import { Heat } from "../../canvas/heat";
 import { anyLost, lostIn, lostWords } from "../../canvas/lost";
@@ -12,7 +13,7 @@ import { breakdownOf } from "../../lib/names";
 import { lineOf, marksAt } from "../marks";
 import { idleInRuns, unrecordedWords } from "../recorded";
 import { offline } from "../session";
-import { momentWords, moved, spanWords, zoomed } from "../times";
+import { lengthWords, momentWords, moved, zoomed } from "../times";
 import type { Drawn } from "./drawing";
 import { type Mark, stateOf } from "./state";
 
@@ -24,8 +25,14 @@ export const stepX = ({ box, span, content }: Drawn) =>
 	Math.max(4, (box.width * (content?.interval ?? 1)) / Math.max(1, span.to - span.from));
 export const stepY = ({ box }: Drawn) => Math.max(4, box.height / 40);
 
+/** A column of time: when it begins, without the day that the axis has, and its length. */
+function columnWords(from: number, length: number): string {
+	const begin = momentWords(from, length, whole.peek().from);
+	return `${from < EPOCH ? begin : begin.slice(11)} + ${lengthWords(length)}`;
+}
+
 /** What is at a point, in words; null for nothing. */
-export function said(drawn: Drawn, point: Point): Record<string, string> | null {
+export function said(drawn: Drawn, point: Point): Words | null {
 	const { box, span, content } = drawn;
 	const [x, y] = point;
 	if (x < box.left || x > box.left + box.width || y < box.top) return null;
@@ -41,9 +48,7 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	const columns = content.cells ?? { first: 0, joined: 1 };
 	const first = columns.first + Math.floor((column - columns.first) / columns.joined) * columns.joined;
 	const from = content.origin + first * content.interval;
-	const words = {
-		time: spanWords({ from, until: from + columns.joined * content.interval }, whole.peek().from),
-	};
+	const words = { time: columnWords(from, columns.joined * content.interval) };
 	const under = y - box.top - box.height;
 	const lost = lostWords(lostIn(content.lost, first, first + columns.joined));
 	if (under > 0) return under > STRIP || !anyLost(content.lost) ? null : { ...words, missing: lost || "nothing" };
@@ -96,6 +101,12 @@ export function mark(drawn: Drawn, [one, two]: [Point, Point]): void {
 export const wide = ({ box }: Drawn, one: Point, two: Point): [Point, Point] => [
 	[box.left, one[1]],
 	[box.left + box.width, two[1]],
+];
+
+/** Corners over all values that are shown. */
+export const high = ({ box }: Drawn, one: Point, two: Point): [Point, Point] => [
+	[one[0], box.top],
+	[clamp(two[0], box.left, box.width), box.top + box.height],
 ];
 
 /** Show the marked part alone: its values, and its time where that is wished. */

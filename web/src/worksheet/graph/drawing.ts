@@ -30,6 +30,7 @@ import { quantity } from "../../canvas/ticks";
 import { colours } from "../../heatmap/state";
 import { visible } from "../../lib/names";
 import { limitsOf } from "../alerts-now";
+import { heightOf, screenHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
 import { idleInRuns, unrecorded } from "../recorded";
 import { type GraphState, type Mark, stateOf } from "./state";
@@ -104,7 +105,10 @@ export function drawingOf(
 		const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
 		const ratio = devicePixelRatio * zoom;
 		const room = marginsOf(width / zoom);
-		const size = { width: Math.max(260, width / zoom), height: room.top + spec.height + STRIP + room.bottom };
+		const around = room.top + STRIP + room.bottom;
+		screenHeight.value = heightLeft(place, zoom) - around;
+		const height = untracked(() => heightOf(spec));
+		const size = { width: Math.max(260, width / zoom), height: height + around };
 		sized(canvas, size, ratio, zoom);
 		const shown = untracked(() => spanOf(spec));
 		const origin = content?.origin ?? shown.from;
@@ -113,7 +117,7 @@ export function drawingOf(
 			left: even(room.left),
 			top: even(room.top),
 			width: even(size.width - room.left - room.right),
-			height: even(spec.height),
+			height: even(height),
 		};
 		const span = { from: shown.from - origin, to: shown.until - origin };
 		Object.assign(drawn, { box, span, zoom, content, spec, marks });
@@ -186,6 +190,17 @@ export function drawingOf(
 		clearTimeout(moving);
 	};
 	return { drawn, ask, lines, end };
+}
+
+/** Below this width, in CSS pixels, the list lies below the plot. */
+const NARROW = 800;
+/** What follows the plot: its caption and the frame. */
+const FOOT = 44;
+
+/** The pixels of the screen from the top of a plot down, as the page is before it is scrolled; 0 on a narrow screen. */
+function heightLeft(place: HTMLElement, zoom: number): number {
+	if (innerWidth < NARROW) return 0;
+	return (innerHeight - place.getBoundingClientRect().top - scrollY) / zoom - FOOT;
 }
 
 /** Marks that users set, in ns since the origin. */

@@ -6,6 +6,7 @@ import {
 	clamp,
 	click,
 	distance,
+	high,
 	mark,
 	openMenu,
 	type Point,
@@ -38,9 +39,9 @@ export interface Gestures {
 const FEW = 4;
 
 /**
- * Gestures of a graph. Dragging in the plot marks a part; with Shift, the middle button or below the plot it moves in time; left of
- * the plot it zooms to values. The wheel zooms time, with Shift values, sideways it moves. A click selects a second. What a mark began at
- * and what the keys point at stay on their data while the plot moves.
+ * Gestures of a graph. A drag in a map marks a part; in numbers, and below each plot, it zooms to its time, left of the plot to its
+ * values. With Shift or the middle button it moves in time, with Ctrl it marks. The wheel zooms time, with Shift values, sideways it moves.
+ * A click selects a second. The begin of a mark and the point of the keys stay on their data while the plot moves.
  */
 export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 	const at = (event: MouseEvent): Point => {
@@ -94,8 +95,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 			const spot = spotAt(drawn, start);
 			const zone = where(start);
 			if (zone === "") return;
-			const mode =
-				zone === "time" || event.shiftKey || event.button === 1 ? "pan" : zone === "values" ? "zoom" : "mark";
+			const mode = modeOf(drawn, zone, event);
 			if (event.button === 1) event.preventDefault();
 			cross = null;
 			showCross(canvas, drawn, null, true);
@@ -111,15 +111,19 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 				}
 				drags = step;
 				const first = pointOf(drawn, spot);
-				mark(drawn, mode === "zoom" ? wide(drawn, first, point) : [first, point]);
+				mark(
+					drawn,
+					mode === "values" ? wide(drawn, first, point) : mode === "time" ? high(drawn, first, point) : [first, point],
+				);
 			};
 			const up = (now: PointerEvent) => {
 				const point = at(now);
 				if (distance(start, point) > FEW) {
 					const marked = stateOf(drawn.marks).mark;
-					if (mode === "zoom" && marked.value) zoomTo(drawn.spec, marked.value, false);
-					if (mode === "zoom") marked.value = null;
-				} else if (mode === "mark") click(drawn, point);
+					if (mode === "values" && marked.value) zoomTo(drawn.spec, marked.value, false);
+					if (mode === "time" && marked.value) setSpan(drawn.spec, round(marked.value));
+					if (mode === "values" || mode === "time") marked.value = null;
+				} else if (zone === "plot") click(drawn, point);
 			};
 			const end = () => {
 				drags = null;
@@ -180,6 +184,19 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		},
 		end: () => canvas.removeEventListener("wheel", wheel),
 	};
+}
+
+/** What a drag does that begins in a zone of a graph: move in time, zoom to times or values, or mark a part. */
+function modeOf(
+	{ content, spec, marks }: Drawn,
+	zone: string,
+	{ shiftKey, ctrlKey, button }: PointerEvent,
+): "pan" | "time" | "values" | "mark" {
+	if (shiftKey || button === 1) return "pan";
+	if (zone === "values") return "values";
+	if (zone === "time") return "time";
+	// a difference has another time next to that of the graph
+	return content?.cells || ctrlKey || marks !== spec.id ? "mark" : "time";
 }
 
 /** Put the crosshair of the keys at a point of the plot, with its values as a tooltip where `tooltips`; null removes both. */

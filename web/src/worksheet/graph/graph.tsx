@@ -21,6 +21,7 @@ import { IoList } from "./io-list";
 import { Menu } from "./menu";
 import { otherTime } from "./other-time";
 import { Panel } from "./panel";
+import { PanelDivider, panelWidth } from "./panel-width";
 import { forget, renew, stateOf } from "./state";
 import { SubSecondView } from "./sub-second";
 import { TimeGraph } from "./time-graph";
@@ -74,8 +75,9 @@ function Graph({ spec }: { spec: GraphSpec }) {
 				</span>
 				<Toolbar spec={spec} answer={answer} />
 			</div>
-			<div class="graph-body">
+			<div class="graph-body" style={{ "--panel": `${panelWidth.value}rem` }}>
 				<Panel spec={spec} answer={answer} />
+				<PanelDivider />
 				<figure data-told={toldKeys(spec, layers).length}>
 					<TimeGraph spec={spec} content={content} label={labelOf(spec, answer)} />
 					<figcaption class="quiet" data-words>
@@ -133,7 +135,7 @@ function labelOf(spec: GraphSpec, answer: Drawable | null): string {
 	return `${words}. Arrows move a crosshair, with Shift they mark a part.`;
 }
 
-/** One line under the plot that never changes its height: what is not drawn, or only half. */
+/** Below the plot: what is not drawn, or only half. */
 function Caption({
 	spec,
 	answer,

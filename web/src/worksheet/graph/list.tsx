@@ -120,10 +120,20 @@ const keyed = (place: HTMLElement): boolean => place.querySelector(":focus-visib
 export const unlisted = (items: readonly Item[]): string =>
 	items.length > 1 && items.some((item) => !item.single) ? "among the others" : "not here";
 
-/** A name in little room: of a path the last part stays. */
+/** Shorter names are never cut; of longer ones so many letters at the end stay. */
+const [SHORT, END] = [14, 7];
+
+/** Where a name is cut for lack of room: in its middle, of a path before its last part. */
+export function cutOf(name: string): number {
+	const slash = name.lastIndexOf("/");
+	if (slash > 0) return slash;
+	return name.length > SHORT ? name.length - END : 0;
+}
+
+/** A name in little room: its beginning and its end stay. */
 function Name({ text }: { text: string }) {
 	const shown = visible(text);
-	const cut = shown.lastIndexOf("/");
+	const cut = cutOf(shown);
 	if (cut < 1) return <span class="name">{shown}</span>;
 	return (
 		<span class="name path">

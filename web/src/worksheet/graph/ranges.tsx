@@ -4,7 +4,7 @@ import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
 import { unrecorded } from "../recorded";
 import { Drill, Drills, Foot, walk } from "./list";
-import { type Row, rowsOf, secondsOf } from "./rows";
+import { boundWords, type Row, rowsOf, secondsOf } from "./rows";
 import { stateOf } from "./state";
 import { useRested } from "./use-answer";
 import { chosenSum, counted, rowWords, thousands } from "./values";
@@ -23,6 +23,8 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	if (!(content instanceof Heat)) return null;
 	const { group } = content.look;
 	const { unit, y } = group;
+	const shortWords = ({ low, high }: Row) =>
+		unit === "ns" ? `${boundWords(low, unit)} – ${boundWords(high, unit)}` : rowWords(low, high, unit, y);
 	const inside = (row: Row) => band.value !== null && row.low >= band.value.low && row.high <= band.value.high;
 	const pick = (row: Row, more: boolean) => {
 		const now = band.value;
@@ -61,7 +63,7 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 								open(row, event.clientX || box.left + 20, event.clientY || box.bottom);
 							}}
 						>
-							<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
+							<span class="name">{shortWords(row)}</span>
 							<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
 						</button>
 					))}

@@ -5,6 +5,7 @@ import { inside, joined } from "../../canvas/frame";
 import { axisOf, type Look } from "../../canvas/heat";
 import { joinedRows } from "../../canvas/rows";
 import { type Axis, toPosition } from "../../canvas/spaces";
+import { quantity, type Unit } from "../../canvas/ticks";
 
 /** A range of a map's values, and how many it holds. */
 export interface Row {
@@ -25,7 +26,7 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	);
 	const [bottom, top] = [within[0] ?? 0, within.at(-1) ?? 0];
 	if (top <= bottom) return [];
-	const starts = [...startsOf(group.bounds, bottom, top, axis), top];
+	const starts = [...startsOf(group.bounds, bottom, top, axis, group.unit), top];
 	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
 	const [touched, end] = columnsOf(look, span);
 	const [first, past] = [Math.max(0, touched), Math.min(group.columns, end)];
@@ -59,9 +60,53 @@ export function secondsOf(look: Look, span: Span, unrecorded: readonly Span[]): 
 	return Math.max(0, shown.to - shown.from - missing) / SECOND;
 }
 
-/** The first bucket of each range: octaves where these are few enough, otherwise of about one height. */
-function startsOf(bounds: readonly number[], bottom: number, top: number, axis: Axis): number[] {
+/** Round values of an axis of time, and what is near enough to one to be called by its name. */
+const ROUND = [10, 20, 50];
+const NEAR = 0.012;
+
+/** The round value next to a time in ns, such as 20 µs. */
+function roundTime(value: number): number {
+	const power = 10 ** (Math.floor(Math.log10(value)) - 1);
+	const distance = (each: number) => Math.abs(Math.log(each / value));
+	return [...ROUND, 100]
+		.map((each) => each * power)
+		.reduce((one, other) => (distance(other) < distance(one) ? other : one));
+}
+
+/** A bound of a range in few digits: the mark of the axis that it lies on. */
+export function boundWords(value: number, unit: Unit): string {
+	if (unit !== "ns" || value <= 0) return quantity(value, unit, 3);
+	const round = roundTime(value);
+	return Math.abs(value / round - 1) < NEAR ? quantity(round, unit) : quantity(value, unit, 3);
+}
+
+/** The buckets that begin next to round times, the same in all maps of one grid. */
+function roundBuckets(bounds: readonly number[], inner: readonly number[]): number[] {
+	const nearest = new Map<number, number>();
+	for (const bucket of inner) {
+		const value = bounds[bucket] ?? 0;
+		if (value <= 0) continue;
+		const round = roundTime(value);
+		const before = bounds[nearest.get(round) ?? -1];
+		if (before === undefined || Math.abs(value - round) < Math.abs(before - round)) nearest.set(round, bucket);
+	}
+	// at the ends the nearest bucket may be far from its round time
+	return [...nearest]
+		.filter(([round, bucket]) => Math.abs((bounds[bucket] ?? 0) / round - 1) < 0.1)
+		.map(([, bucket]) => bucket);
+}
+
+/**
+ * The first bucket of each range: round times, octaves of others where these are few enough, otherwise of about one height.
+ */
+function startsOf(bounds: readonly number[], bottom: number, top: number, axis: Axis, unit: Unit): number[] {
 	const inner = Array.from({ length: top - bottom - 1 }, (_, i) => bottom + 1 + i);
+	if (axis.scale === "log" && unit === "ns") {
+		const all = roundBuckets(bounds, inner);
+		const decades = all.filter((bucket) => Number.isInteger(Math.log10(roundTime(bounds[bucket] ?? 1))));
+		const starts = all.length < MOST ? all : decades;
+		if (starts.length > 0 && starts.length < MOST) return [bottom, ...starts];
+	}
 	const octaves = inner.filter((bucket) => Number.isInteger(Math.log2(bounds[bucket] ?? 0)));
 	if (axis.scale === "log" && octaves.length > 0 && octaves.length < MOST) return [bottom, ...octaves];
 	const places = bounds.slice(bottom, top + 1).map((bound) => MOST * toPosition(axis, Math.max(bound, axis.low)));

@@ -6,6 +6,7 @@ import type { Content } from "../../canvas/content";
 import { colours } from "../../heatmap/state";
 import { zone } from "../../lib/zone";
 import { alerts } from "../alerts-now";
+import { heightOf } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
 import { unrecorded } from "../recorded";
 import { type Drawn, drawingOf } from "./drawing";
@@ -43,15 +44,24 @@ export function TimeGraph({
 		hands.current = gestures(drawing.drawn, canvas);
 		const observer = new ResizeObserver(drawing.ask);
 		observer.observe(place);
+		addEventListener("resize", drawing.ask);
 		// whatever is drawn is read here, so that each change of it draws again
 		const stop = effect(() => {
 			void [spanOf(latest.current.spec), colours.value, stateOf(marks).mark.value, stateOf(spec.id).band.value];
-			void [unrecorded.value, stateOf(spec.id).listed.value, recordingMarks.value, alerts.value, zone.value];
+			void [
+				unrecorded.value,
+				stateOf(spec.id).listed.value,
+				heightOf(spec),
+				recordingMarks.value,
+				alerts.value,
+				zone.value,
+			];
 			drawing.ask();
 		});
 		const lines = effect(() => drawing.lines(hover.value, cursor.value));
 		return () => {
 			observer.disconnect();
+			removeEventListener("resize", drawing.ask);
 			stop();
 			lines();
 			drawing.end();

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { close, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
 import { alertFrom, draft } from "../alerts-now";
-import { place, resize, shift } from "../arrangement";
+import { heightOf, place, resize, shift } from "../arrangement";
 import { DifferenceView } from "../dialogs/compare";
 import { isOfEvents } from "../graph/drill";
 import { GraphView } from "../graph/graph";
@@ -182,7 +182,7 @@ function Handle({ spec }: { spec: GraphSpec }) {
 function Edge({ spec }: { spec: GraphSpec }) {
 	const drag = (event: PointerEvent) => {
 		event.preventDefault();
-		const [start, height] = [event.clientY, spec.height];
+		const [start, height] = [event.clientY, heightOf(spec)];
 		follow(event, (now) => resize(spec, height + now.clientY - start));
 	};
 	const keys = (event: KeyboardEvent) => {
@@ -190,7 +190,7 @@ function Edge({ spec }: { spec: GraphSpec }) {
 		if (!by) return;
 		event.preventDefault();
 		event.stopPropagation();
-		resize(spec, spec.height + by);
+		resize(spec, heightOf(spec) + by);
 	};
 	return (
 		// biome-ignore lint/a11y/useSemanticElements: a splitter has no element of its own
@@ -199,7 +199,7 @@ function Edge({ spec }: { spec: GraphSpec }) {
 			role="separator"
 			aria-orientation="horizontal"
 			aria-label={`Height of ${spec.statistic}`}
-			aria-valuenow={spec.height}
+			aria-valuenow={heightOf(spec)}
 			aria-valuemin={80}
 			aria-valuemax={1600}
 			tabIndex={0}
