@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..errors import FormatError
-from ..recording.base.counts import UNITS, HeatCounts, Integers, summed
+from ..recording.base.counts import UNITS, HeatCounts, Integers, sum_by_key
 from ..recording.base.grids import Linear
 from .scale import Floats, Kind
 
@@ -224,7 +224,7 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
         or not counts.events
     ):
         return []
-    filled_columns, sums = summed(counts.column, counts.count)
+    filled_columns, sums = sum_by_key(counts.column, counts.count)
     # time spent stands for I/Os in proportion
     ios_before = np.concatenate([[0], np.cumsum(sums)]) * (counts.events / counts.total)
     spans = []

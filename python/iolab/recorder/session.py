@@ -21,9 +21,9 @@ import pyarrow as pa
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
-from ..recording.base.layout import is_recording
+from ..recording.base.layout import is_recording, keep_private
 from ..recording.base.lock import LOCK
-from ..recording.write.writer import RecordingWriter, keep_private
+from ..recording.write.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.manage import begin
 from ..statistics.kept.writer import Keeper

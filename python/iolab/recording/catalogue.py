@@ -306,7 +306,7 @@ class Catalogue:
         unmatched = lines.keys() - existing
         if kind == "samples":
             unmatched = {number for number in unmatched if "samples" in lines[number]}
-        found = []
+        missing = []
         for number in sorted(unmatched):
             line = lines[number]
             facts = line if kind == "events" else line.get("samples", {})
@@ -322,15 +322,15 @@ class Catalogue:
             path = sealed_file(self.path, number, kind)
             # one that was sealed since the folder was listed is still in the list of hot files
             if holds_rows and is_told and not path.exists():
-                found.append((number, path, facts))
-        return found
+                missing.append((number, path, facts))
+        return missing
 
     @cached_property
     def _lost_maps(self) -> list[LostFile]:
         """Default maps of deleted segments that are damaged or missing, or that a damaged list of
         segments does not have: no answer uses these."""
         until = (self.facts.dropped or {}).get("maps_until_ns") or -(2**62)
-        found: list[LostFile] = []
+        lost_files: list[LostFile] = []
         for number, line in self.segments.lines.items():
             digests, last_ns = line.get("digests"), line.get("last_ns")
             if (
@@ -341,19 +341,21 @@ class Catalogue:
                 and last_ns > until
             ):
                 parts = maps_of_line(self.path, line, number)
-                found += [
+                lost_files += [
                     (number, path, words, line) for path, words in self._wrong_sizes(parts, number)
                 ]
         if not self._is_list_whole:
-            found += [
+            lost_files += [
                 (number, path, "no line lists it", facts)
                 for number, path, facts in find_unlisted_maps(self.path, self.facts.dropped_through)
             ]
-        if not found:
+        if not lost_files:
             return []
         # retention may have deleted them since
         until = (read_facts(self.path).dropped or {}).get("maps_until_ns") or -(2**62)
-        return [lost for lost in found if lost[3]["last_ns"] is None or lost[3]["last_ns"] > until]
+        return [
+            lost for lost in lost_files if lost[3]["last_ns"] is None or lost[3]["last_ns"] > until
+        ]
 
     def damaged_maps(self) -> list[tuple[Path, str]]:
         """Default maps that are damaged or missing, with what is wrong. Where the events of such a
@@ -362,22 +364,22 @@ class Catalogue:
 
     @cached_property
     def _damaged_maps(self) -> list[tuple[Path, str]]:
-        found = [
+        damaged = [
             (file.number, path, words)
             for file in self.sealed["events"]
             for path, words in self._wrong_sizes(file.maps, file.number)
         ]
-        if found:
+        if damaged:
             # retention may have deleted them since
             through = read_facts(self.path).dropped_through
-            found = [
-                each
-                for each in found
-                if each[0] > through and sealed_file(self.path, each[0], "events").exists()
+            damaged = [
+                map_
+                for map_ in damaged
+                if map_[0] > through and sealed_file(self.path, map_[0], "events").exists()
             ]
         return [
             *((path, words) for _, path, words, _ in self._lost_maps),
-            *((path, words) for _, path, words in found),
+            *((path, words) for _, path, words in damaged),
         ]
 
     def damaged_hot(self, kind: Kind) -> Mapping[int, str]:
@@ -387,24 +389,26 @@ class Catalogue:
 
     @cached_property
     def _damaged_hot(self) -> Mapping[Kind, Mapping[int, str]]:
-        found: dict[Kind, dict[int, str]] = {kind: {} for kind in KINDS}
+        damaged: dict[Kind, dict[int, str]] = {kind: {} for kind in KINDS}
         for kind in KINDS:
             for number, read in self.hot[kind].items():
                 least = self.lock.sizes.get(_hot_name(number, kind), 0)
                 if read.damaged or (read.dropped and not is_written(self.lock)):
-                    found[kind][number] = f"{read.dropped} bytes of it are damaged"
+                    damaged[kind][number] = f"{read.dropped} bytes of it are damaged"
                 elif read.good < least:
-                    found[kind][number] = f"{read.good} bytes of it are whole, {least} were written"
+                    damaged[kind][number] = (
+                        f"{read.good} bytes of it are whole, {least} were written"
+                    )
         if self._missing_hot:
             # one that was sealed since is in the lock no more
             sizes = read_lock(self.path, is_signed=self.facts.is_signed)[0].sizes
             for path, (number, kind) in self._missing_hot:
                 if _hot_name(number, kind) in sizes and not path.exists():
-                    found[kind][number] = "it is missing"
+                    damaged[kind][number] = "it is missing"
         return {
             kind: {
                 number: words
-                for number, words in found[kind].items()
+                for number, words in damaged[kind].items()
                 if not sealed_file(self.path, number, kind).exists()
             }
             for kind in KINDS
@@ -413,7 +417,7 @@ class Catalogue:
     @cached_property
     def _missing_hot(self) -> list[tuple[Path, tuple[int, Kind]]]:
         """Hot files that the lock lists and that were neither there nor sealed."""
-        found: list[tuple[Path, tuple[int, Kind]]] = []
+        missing: list[tuple[Path, tuple[int, Kind]]] = []
         for kind in KINDS:
             sealed = {file.number for file in self.sealed[kind]}
             for name in self.lock.sizes:
@@ -425,8 +429,8 @@ class Catalogue:
                     and number not in sealed
                     and number not in self.hot[kind]
                 ):
-                    found.append((self.path / name, (number, kind)))
-        return found
+                    missing.append((self.path / name, (number, kind)))
+        return missing
 
     def damaged_lists(self) -> list[Damage]:
         """What is wrong with `recording.json`, the lock, and the files of lines."""
@@ -451,7 +455,7 @@ class Catalogue:
         return {kind: self._all_unreadable(kind) for kind in KINDS}
 
     def _all_unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
+        losses: list[Mapping[str, Any]] = []
         unknown: dict[int, str] = {
             number: f"hot {kind} {number:06}: {words}"
             for number, words in self.damaged_hot(kind).items()
@@ -462,7 +466,7 @@ class Catalogue:
             if facts.get("first_ns") is None or facts.get("last_ns") is None:
                 unknown[number] = words
                 continue
-            found += [
+            losses += [
                 loss_of(
                     "damaged",
                     source,
@@ -476,16 +480,21 @@ class Catalogue:
                 for source, counts in facts["sources"].items()
             ]
         if unknown:
-            segments, told = self.segments_of(kind), self.told_ns() or self._last_ns() + 1
+            segments, until_default_ns = (
+                self.segments_of(kind),
+                self.told_ns() or self._last_ns() + 1,
+            )
             for number, words in unknown.items():
                 first = max(
-                    (each.last_ns for each in segments if each.number <= number), default=None
+                    (segment.last_ns for segment in segments if segment.number <= number),
+                    default=None,
                 )
                 until = min(
-                    (each.first_ns for each in segments if each.number > number), default=told
+                    (segment.first_ns for segment in segments if segment.number > number),
+                    default=until_default_ns,
                 )
-                found.append({**damage(kind, first, until, None, words), "notes": 1})
-        return found
+                losses.append({**damage(kind, first, until, None, words), "notes": 1})
+        return losses
 
     def _wrong_sizes(self, parts: Sequence[Part], number: int) -> Iterator[tuple[Path, str]]:
         """Default maps of a segment that are missing, of another size than was written, or known to
@@ -510,7 +519,10 @@ class Catalogue:
                 for loss in self.unreadable(kind)
                 if is_time(loss["from_ns"]) and is_time(loss["until_ns"])
             ]
-            ends = [*((each.first_ns, each.last_ns) for each in self.segments_of(kind)), *lost]
+            ends = [
+                *((segment.first_ns, segment.last_ns) for segment in self.segments_of(kind)),
+                *lost,
+            ]
             if ends:
                 return min(first for first, _ in ends), max(last for _, last in ends)
         return None
@@ -533,7 +545,7 @@ def _hot_files(
     path: Path, kind: Kind, cache: dict[Path, tuple[int, HotRead]]
 ) -> dict[int, HotRead]:
     """Hot files by number. One that vanishes meanwhile is sealed."""
-    found = {}
+    hot_files = {}
     for number in hot_numbers(path, kind):
         # not without a hot file: pyarrow takes its time to load
         from .base.schema import schema_of
@@ -546,11 +558,11 @@ def _hot_files(
                 cached = cache.get(file)
                 if cached is None or cached[0] != size:
                     cached = cache[file] = (size, read_hot(file, schema_of(kind)))
-                found[number] = cached[1]
+                hot_files[number] = cached[1]
         except ResultsError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-    return found
+    return hot_files
 
 
 def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:

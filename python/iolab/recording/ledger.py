@@ -54,7 +54,7 @@ def checksum(data: Line) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-def signed(data: Line) -> dict[str, Any]:
+def sign(data: Line) -> dict[str, Any]:
     """An object with its checksum."""
     return {**data, CRC: checksum(data)}
 
@@ -72,7 +72,7 @@ def holds(data: Line) -> bool:
 
 def line_of(data: Line) -> str:
     """A line as it is written, without its end."""
-    return json.dumps(signed(data), ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(sign(data), ensure_ascii=True, separators=(",", ":"))
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any] | None]:
@@ -174,13 +174,13 @@ class Ledger(Generic[T]):
                 status = _status(file.fileno())
                 if status[2] > EVIDENCE:
                     return Contents(self._empty, status[2], refusal(path))
-                held = self._held.pop(path, None)
-                if held is None or held.identity != status:
-                    held = self._read(file, status, held)
-                self._held[path] = held
+                cached = self._held.pop(path, None)
+                if cached is None or cached.identity != status:
+                    cached = self._read(file, status, cached)
+                self._held[path] = cached
                 while len(self._held) > self._most:
                     del self._held[next(iter(self._held))]
-                return Contents(held.shown, status[2])
+                return Contents(cached.shown, status[2])
 
     def _read(self, file: Any, status: tuple[int, int, int], held: _Read[T] | None) -> _Read[T]:
         before, begin, tail = self._empty, 0, b""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iolab import _core
 from iolab.recording.base.checked_files import FRESH_NS
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.catalogue import Catalogue
@@ -62,8 +63,17 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
             _counted[f"stat {place}{path}"] += 1
         return really(path, *arguments, **named)
 
+    really_sealed = _core.sealed_statuses
+
+    def sealed_statuses(folder: Path, after: int) -> Any:
+        statuses, has_vanished = really_sealed(folder, after)
+        assert _counted is not None
+        _counted.update(f"stat {folder}/{number:06}.parquet" for number in statuses)
+        return statuses, has_vanished
+
     with monkeypatch.context() as patch:
         patch.setattr(os, "stat", stat)
+        patch.setattr(_core, "sealed_statuses", sealed_statuses)
         _counted = Counter()
         try:
             yield _counted

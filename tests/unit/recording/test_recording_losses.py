@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from iolab.clock import FakeClock
 from iolab.recording import ledger
 from iolab.recording.base import layout, loss_log
-from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted, parts_of
+from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted_losses, parts_of
 from iolab.recording.ledger import objects
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -56,7 +56,7 @@ def told(directory: Path) -> list[tuple[object, ...]]:
     """Each loss that the lines tell, with its kind."""
     return sorted(
         (each["source"], each["kind"], each["words"], *part)
-        for each in noted(directory).lines
+        for each in noted_losses(directory).lines
         for part in parts_of(each)
     )
 
@@ -89,18 +89,18 @@ def test_each_loss_stays_told(
         for each in lines
     )
     kept = written(tmp_path, lines[:cut])
-    noted(kept)
+    noted_losses(kept)
     with (kept / layout.LOSSES).open("a") as file:
         file.writelines(json.dumps(each) + "\n" for each in lines[cut:])
     assert told(kept) == expected
-    found = list(noted(kept).lines)
+    found = list(noted_losses(kept).lines)
     assert sum(each["notes"] for each in found) == len(lines)
     assert all(
         each["until_ns"] - each["from_ns"] <= MINUTE_NS for each in found if each["notes"] > 1
     )
     LossLog(kept)._join({})
     assert told(kept) == expected
-    assert [{**each, "parts": ""} for each in noted(kept).lines] == [
+    assert [{**each, "parts": ""} for each in noted_losses(kept).lines] == [
         {**each, "parts": ""} for each in found
     ]
 
@@ -108,7 +108,7 @@ def test_each_loss_stays_told(
 def test_a_loss_that_comes_with_an_earlier_time_is_a_line_of_its_own(tmp_path: Path) -> None:
     """As after the clock was set back: what is joined follows each other."""
     lines = [line(START + second * SECOND, SECOND, 1) for second in (10, 11, 5, 12)]
-    found = list(noted(written(tmp_path, lines)).lines)
+    found = list(noted_losses(written(tmp_path, lines)).lines)
     assert [(each["from_ns"], each["until_ns"], each["notes"]) for each in found] == [
         (START + 10 * SECOND, START + 12 * SECOND, 2),
         (START + 5 * SECOND, START + 13 * SECOND, 2),
@@ -171,7 +171,7 @@ def test_what_is_old_is_told_by_the_hour_and_then_at_once(tmp_path: Path) -> Non
         tmp_path, [line(START + second * SECOND, SECOND, 1) for second in range(seconds)]
     )
     LossLog(kept)._join({"until_ns": START + 4 * HOUR_NS, "maps_until_ns": START + 2 * HOUR_NS})
-    found = noted(kept).lines
+    found = noted_losses(kept).lines
     lengths = [(each["until_ns"] - each["from_ns"]) // SECOND for each in found]
     assert lengths == [7200, 3600, 3600, *[60] * 120]
     assert [each["count"] for each in found] == lengths
@@ -179,7 +179,7 @@ def test_what_is_old_is_told_by_the_hour_and_then_at_once(tmp_path: Path) -> Non
     assert sum(each["notes"] for each in found) == seconds
     # later, those before are older
     LossLog(kept)._join({"until_ns": START + 6 * HOUR_NS, "maps_until_ns": START + 5 * HOUR_NS})
-    assert [(each["count"], each["notes"]) for each in noted(kept).lines] == [
+    assert [(each["count"], each["notes"]) for each in noted_losses(kept).lines] == [
         (18_000, 18_000),
         (3600, 3600),
     ]
@@ -281,7 +281,7 @@ def test_columns_show_them_by_the_second_as_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parts", ["0 5", "x y z", "0 1 99", "0 -1 3", 7, "0 1 3 " * 2, "9" * 5000])
 def test_parts_that_are_none(tmp_path: Path, parts: object) -> None:
     kept = written(tmp_path, [{**line(START, SECOND, 3), "notes": 2, "parts": parts}])
-    [found] = noted(kept).lines
+    [found] = noted_losses(kept).lines
     assert parts_of(found) == [(START, START + SECOND, 3)]
 
 
@@ -299,4 +299,4 @@ def test_parts_that_are_none(tmp_path: Path, parts: object) -> None:
 )
 def test_lines_that_are_none_are_left_out(tmp_path: Path, wrong: dict[str, Any]) -> None:
     kept = written(tmp_path, [{**line(START, SECOND, 3), **wrong}, line(START, SECOND, 4)])
-    assert [each["count"] for each in noted(kept).lines] == [4]
+    assert [each["count"] for each in noted_losses(kept).lines] == [4]

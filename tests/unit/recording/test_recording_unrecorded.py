@@ -14,8 +14,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.base.intervals import Unrecorded, in_all, unrecorded
-from iolab.recording.base.loss_log import noted
+from iolab.recording.base.intervals import Unrecorded, in_all, unrecorded_times
+from iolab.recording.base.loss_log import noted_losses
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -158,7 +158,8 @@ def test_a_gap_that_was_open_when_the_recorder_was_killed_lasts_until_the_end_of
 def test_the_end_of_a_gap_takes_the_place_of_its_beginning(tmp_path: Path) -> None:
     one = recording(tmp_path / "r", [("block", 3, 5), ("block", 7, 9), ("syscall", 7, 8)])
     assert [
-        (each["source"], each["from_ns"], each["until_ns"]) for each in noted(one.path).single
+        (each["source"], each["from_ns"], each["until_ns"])
+        for each in noted_losses(one.path).single
     ] == [("block", at(3), at(5)), ("block", at(7), at(9)), ("syscall", at(7), at(8))]
     assert one.summary().losses == {"gap": {"notes": 3, "count": 0, "unknown": 3}}
 
@@ -226,7 +227,7 @@ def test_damage_is_a_time_that_is_not_known_of_its_kind_of_rows(tmp_path: Path) 
             "words": "",
         },
     ]
-    [found] = unrecorded([{"from_ns": 0, "until_ns": 10}], lines)
+    [found] = unrecorded_times([{"from_ns": 0, "until_ns": 10}], lines)
     assert found == Unrecorded(5, 9, "", "events", "torn")
     assert (found.concerns("events", "block"), found.concerns("samples", "diskstats")) == (
         True,

@@ -20,7 +20,7 @@ from iolab.errors import FormatError, IolabError, UsageError
 from iolab.report.page import html
 from iolab.server.base.json_store import LARGEST, JsonStore, folder
 from iolab.server.base.store import NotServed, Store
-from iolab.server.base.worksheet import Sharing, Worksheet, listed
+from iolab.server.base.worksheet import Sharing, Worksheet, list_saved
 from iolab.server.http.access import Door
 from iolab.server.http.actions import AppState, state_in
 from iolab.server.http.app import application
@@ -168,7 +168,7 @@ def test_documents_that_are_no_worksheet(
     golden("server/no-worksheet", answer.json()["error"])
     assert "function-" not in answer.json()["error"]
     assert len(answer.content) < 1000
-    assert listed(state.worksheets).worksheets == []
+    assert list_saved(state.worksheets).worksheets == []
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     for name in ("link", "folder", "pipe"):
         with pytest.raises(FormatError):
             shelf.read(name)
-    assert all(each.problem for each in listed(shelf).worksheets)
+    assert all(each.problem for each in list_saved(shelf).worksheets)
     shelf.write("link", Worksheet.model_validate(sheet("link", graphs=[])))
     assert json.loads(secret.read_text())["graphs"], "a link is replaced, not followed"
 
@@ -236,7 +236,7 @@ def test_a_shelf_that_can_not_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IolabError, match="can't be saved"):
         shelf_of(tmp_path / "file" / "worksheets").write("one", Worksheet.model_validate(sheet()))
-    assert listed(shelf_of(tmp_path / "none")).worksheets == []
+    assert list_saved(shelf_of(tmp_path / "none")).worksheets == []
 
 
 def test_the_shelf_is_bounded(tmp_path: Path) -> None:

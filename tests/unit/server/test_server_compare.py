@@ -22,7 +22,7 @@ from iolab.server.base.store import Store
 from iolab.server.queries import answers
 from iolab.server.queries import comparison as served_changes
 from iolab.server.queries.answers import ask, ask_binary
-from iolab.server.queries.comparison import Changes, Difference, changes, compared
+from iolab.server.queries.comparison import Changes, Difference, changes, compare
 from iolab.server.queries.listing import losses
 from support.narrow import present
 from support.recordings import SECOND, START, events
@@ -66,7 +66,7 @@ def torn(tmp_path_factory: pytest.TempPathFactory) -> Store:
     "statistic", ["io.ops", "io.bytes[op=write]", "io.ops[op]", "io.bytes[process]"]
 )
 def test_changes_are_of_the_values_of_both_ranges(statistic: str, store: Store) -> None:
-    found = compared(store, {**REC, **RANGES, "statistic": statistic})
+    found = compare(store, {**REC, **RANGES, "statistic": statistic})
     assert isinstance(found, Changes)
     assert (found.columns, found.from_ns - found.other_from_ns, found.until_ns - found.from_ns) == (
         3,
@@ -189,11 +189,11 @@ def test_means_are_over_what_lies_between_the_ends(kind: str, tmp_path: Path) ->
         for each in found.keys:
             assert each.mean == rate / 2
             assert each.other_mean == pytest.approx(rate / 2, rel=0.01)
-    drawn = compared(store, {**words, "statistic": "io.ops[latency]"})
+    drawn = compare(store, {**words, "statistic": "io.ops[latency]"})
     assert isinstance(drawn, Difference)
     assert (drawn.covered_ns, drawn.other_covered_ns, drawn.gaps) == (30 * SECOND, last, [(1, 3)])
     assert drawn.cells.values == []
-    nothing = compared(
+    nothing = compare(
         store,
         {
             **words,
@@ -253,13 +253,11 @@ def test_keys_beyond_those_asked_for_are_counted(store: Store) -> None:
 )
 def test_changes_that_can_not_be_asked(words: dict[str, str], said: str, store: Store) -> None:
     with pytest.raises(UsageError, match=said):
-        compared(store, {**REC, **RANGES, "statistic": "io.ops", **words})
+        compare(store, {**REC, **RANGES, "statistic": "io.ops", **words})
 
 
 def test_a_map_is_still_compared_as_a_map(store: Store) -> None:
-    assert isinstance(
-        compared(store, {**REC, **RANGES, "statistic": "io.ops[latency]"}), Difference
-    )
+    assert isinstance(compare(store, {**REC, **RANGES, "statistic": "io.ops[latency]"}), Difference)
 
 
 def bucket_end(value: int) -> int:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from iolab.server.base.store import Store
 from iolab.server.http.access import Door
-from iolab.server.http.app import LEAST, application, is_far, packed
+from iolab.server.http.app import LEAST, application, is_far, pack
 from support.service import TOKEN
 
 ACCEPTS = "br, gzip;q=0.8"
@@ -53,9 +53,9 @@ def test_who_is_far(host: str | None, accepts: str, far: bool) -> None:
 
 def test_what_fits_a_packet_is_sent_as_it_is() -> None:
     long = b"a" * LEAST
-    assert packed(long[:-1], far=True) == (long[:-1], False)
-    assert packed(long, far=False) == (long, False)
-    small, encoded = packed(long, far=True)
+    assert pack(long[:-1], far=True) == (long[:-1], False)
+    assert pack(long, far=False) == (long, False)
+    small, encoded = pack(long, far=True)
     assert encoded
     assert gzip.decompress(small) == long
 

@@ -150,7 +150,7 @@ def test_over_the_wire(served: Served, store: Store, monkeypatch: pytest.MonkeyP
             ended.set()
             raise
 
-    monkeypatch.setattr(app, "_written", endless)
+    monkeypatch.setattr(app, "_write_answer", endless)
     listener = served(store)
     connection = http.client.HTTPConnection("127.0.0.1", listener.door.port, timeout=PATIENCE)
     connection.request("GET", "/api/v1/recordings", headers={"authorization": f"Bearer {TOKEN}"})

@@ -206,7 +206,7 @@ def test_reports_that_take_long_leave_threads_for_questions(
     study: tuple[Path, list[str]], door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on, made, looked, workers = threading.Event(), [], [], Workers()
-    held = Reports.held
+    held = Reports.page_if_current
 
     def slow(*_: Any) -> str:
         made.append(threading.current_thread().name)
@@ -217,8 +217,8 @@ def test_reports_that_take_long_leave_threads_for_questions(
         looked.append(name)
         return held(self, name)
 
-    monkeypatch.setattr(Reports, "_made", slow)
-    monkeypatch.setattr(Reports, "held", counted)
+    monkeypatch.setattr(Reports, "_make_page", slow)
+    monkeypatch.setattr(Reports, "page_if_current", counted)
     monkeypatch.setattr("iolab.server.reports.reports.MOST_WAITING", 5)
     app = application(Store([study[0]]), door, workers=workers)
 
@@ -262,9 +262,9 @@ def test_a_report_is_not_made_twice_at_once(
             reports.page("results")
         return "made"
 
-    monkeypatch.setattr(reports, "_made", nested)
-    assert reports.held("results") is None
-    assert reports.page("results") == reports.held("results") == "made"
+    monkeypatch.setattr(reports, "_make_page", nested)
+    assert reports.page_if_current("results") is None
+    assert reports.page("results") == reports.page_if_current("results") == "made"
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_what_grows_is_judged_second_by_second(growing: Growing, watch_of: Watch
         growing.second(many)
         watch.look()
     assert said(watch) == [("idle", "raised"), ("busy", "raised"), ("idle", "clear")]
-    busy = watch.listed().alerts[0]
+    busy = watch.list_alerts().alerts[0]
     assert (busy.state, busy.unit, busy.problem) == ("raised", "1/s", "")
     assert busy.value is not None
     assert busy.value > 500
@@ -129,9 +129,9 @@ def test_alerts_survive_the_service(growing: Growing, watch_of: Watched, tmp_pat
     watch_of().put("busy", Alert.model_validate(plain()))
     (tmp_path / "alerts/bad.json").write_text("{")
     again = watch_of()
-    assert [each.alert.name for each in again.listed().alerts] == ["busy"]
+    assert [each.alert.name for each in again.list_alerts().alerts] == ["busy"]
     again.remove("busy")
-    assert again.listed().alerts == watch_of().listed().alerts == []
+    assert again.list_alerts().alerts == watch_of().list_alerts().alerts == []
     with pytest.raises(UsageError, match="no alert"):
         again.remove("busy")
 
@@ -143,7 +143,7 @@ def test_what_is_at_rest_is_not_judged(growing: Growing, watch_of: Watched) -> N
         growing.second(100)
     growing.close()
     watch.look()
-    [found] = watch.listed().alerts
+    [found] = watch.list_alerts().alerts
     assert (found.state, found.problem) == ("unknown", "nothing is being recorded")
     assert said(watch) == []
 
@@ -280,7 +280,7 @@ def test_what_was_raised_goes_on_after_a_passing_problem(
         patched.setattr("iolab.server.alerts.watch.query", broken)
         growing.second(600)
         watch.look()
-        assert (watch.listed().alerts[0].state, watch.listed().alerts[0].problem) == (
+        assert (watch.list_alerts().alerts[0].state, watch.list_alerts().alerts[0].problem) == (
             "unknown",
             "can't be read",
         )
@@ -302,7 +302,7 @@ def test_what_was_raised_when_recording_ended_is_said(growing: Growing, watch_of
         watch.look()
     assert said(watch) == [("busy", "raised"), ("busy", "problem")]
     assert "nothing is being recorded" in watch.log.latest().lines[-1].words
-    assert watch.listed().alerts[0].since_ns == START
+    assert watch.list_alerts().alerts[0].since_ns == START
 
 
 def test_what_is_raised_when_the_watch_ends_is_said(growing: Growing, watch_of: Watched) -> None:
@@ -322,13 +322,13 @@ def test_a_second_that_is_not_looked_at_breaks_what_is_pending(
     for _ in range(9):
         growing.second(600)
     watch.look()
-    assert watch.listed().alerts[0].state == "pending"
+    assert watch.list_alerts().alerts[0].state == "pending"
     for _ in range(40):
         growing.second(600)
     watch.look()
     assert said(watch) == [("busy", "raised")]
     assert watch.log.latest().lines[0].time_ns
-    assert watch.listed().alerts[0].since_ns >= START + 46 * SECOND, (
+    assert watch.list_alerts().alerts[0].since_ns >= START + 46 * SECOND, (
         "30 s from where it was looked at again"
     )
 
@@ -347,7 +347,7 @@ def test_a_fault_at_one_alert_ends_no_other(
 
     monkeypatch.setattr("iolab.server.alerts.watch.query", faulty)
     raised(growing, watch)
-    assert "KeyError('a fault')" in watch.listed().alerts[0].problem
+    assert "KeyError('a fault')" in watch.list_alerts().alerts[0].problem
 
 
 def test_an_alert_that_is_removed_meanwhile_does_no_harm(
@@ -357,7 +357,7 @@ def test_an_alert_that_is_removed_meanwhile_does_no_harm(
     alert = Alert.model_validate(plain())
     (tmp_path / "log").write_text("a file where the log's directory was")
     watch._line(alert, "raised", 1.0, "words")
-    assert watch.listed().alerts == []
+    assert watch.list_alerts().alerts == []
 
 
 @pytest.mark.parametrize(
@@ -443,11 +443,11 @@ def test_no_alert_is_called_as_the_log_is(client: TestClient, state: AppState) -
             405,
             {"GET", "HEAD"},
         )
-    saved = state.watch.listed().alerts
+    saved = state.watch.list_alerts().alerts
     assert (
         client.put(f"{API}/alerts/Log", json=plain(recording="rec", name="Log")).status_code == 200
     )
-    assert [each.alert.name for each in state.watch.listed().alerts] == [
+    assert [each.alert.name for each in state.watch.list_alerts().alerts] == [
         *[each.alert.name for each in saved],
         "Log",
     ]

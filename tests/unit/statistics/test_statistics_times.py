@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts, merge, of_columns
 from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.intervals import joined, without
+from iolab.recording.base.intervals import join, without
 from iolab.statistics.engine.coverage import gap_columns, lost_at
 from iolab.statistics.language.intervals import round_interval
 from iolab.statistics.language.quantities import parse_duration, parse_moment
@@ -100,7 +100,7 @@ def test_spans_without_holes_are_what_is_left(
     inside = {at for first, until in held for at in range(first, until)} - {
         at for first, until in holes for at in range(first, until)
     }
-    found = without(joined(held), holes)
+    found = without(join(held), holes)
     assert {at for first, until in found for at in range(first, until)} == inside
     assert found == sorted(found)
     columns = gap_columns(found, 0, 3, 27)

@@ -74,11 +74,11 @@ def digest(path: Path) -> tuple[int, str]:
 def known_damage(path: Path) -> str:
     """What this process found wrong with a file as it is now; empty if it found nothing, or did not
     look."""
-    known = _damaged.get(path)
-    if known is None:
+    damage_then = _damaged.get(path)
+    if damage_then is None:
         return ""
     try:
-        return known[1] if known[0] == _identity(path.stat()) else ""
+        return damage_then[1] if damage_then[0] == _identity(path.stat()) else ""
     except OSError:
         return ""
 
@@ -90,7 +90,7 @@ def damage(part: Part) -> str:
     identity = _identity(status)
     if _whole.get((part.path, part.crc32)) == identity:
         return ""
-    words = known_damage(part.path) or _looked(part, status.st_size)
+    words = known_damage(part.path) or _look_for_damage(part, status.st_size)
     with _guard:
         if words:
             _damaged[part.path] = identity, words
@@ -127,8 +127,8 @@ def _each(parts: Sequence[Part]) -> Iterable[str]:
     else:
         with ThreadPoolExecutor(THREADS) as pool:
             words = list(pool.map(_damage_or_gone, unread))
-    found = dict(zip(unread, words, strict=True))
-    return [found.get(part, "") for part in parts]
+    words_by_part = dict(zip(unread, words, strict=True))
+    return [words_by_part.get(part, "") for part in parts]
 
 
 def _is_known_whole(part: Part) -> bool:
@@ -148,7 +148,7 @@ def _damage_or_gone(part: Part) -> str:
         return error.strerror or str(error)
 
 
-def _looked(part: Part, size: int) -> str:
+def _look_for_damage(part: Part, size: int) -> str:
     if refused := refusal(part.path, limit=LARGEST):
         return f"it {refused}"
     if part.bytes is not None and size != part.bytes:
@@ -156,12 +156,12 @@ def _looked(part: Part, size: int) -> str:
     if part.crc32 is None:
         return _pages(part.path)
     try:
-        _, found = digest(part.path)
+        _, crc32 = digest(part.path)
     except FileNotFoundError:
         raise
     except OSError as error:
         return error.strerror or str(error)
-    return "" if found == part.crc32 else "its checksum is not that of what was written"
+    return "" if crc32 == part.crc32 else "its checksum is not that of what was written"
 
 
 def _pages(path: Path) -> str:

@@ -29,7 +29,7 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
     (`op=read,trim`). `low..high` leaves `high` out. UsageError for an unknown dimension or a value
     of another unit.
     """
-    found: dict[str, list[str]] = {}
+    conditions: dict[str, list[str]] = {}
     for text in texts:
         name = ""
         for part in text.split(","):
@@ -47,8 +47,8 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
                 raise UsageError(
                     f"the condition '{part.strip()}' names no value", hint="such as op=write"
                 )
-            found.setdefault(name, []).append(_choice(name, sign, value))
-    return found
+            conditions.setdefault(name, []).append(_choice(name, sign, value))
+    return conditions
 
 
 def parse_range(text: str, dimension: str) -> tuple[int | None, int | None]:
@@ -60,7 +60,7 @@ def parse_range(text: str, dimension: str) -> tuple[int | None, int | None]:
             f"'{text}' is not a range",
             hint="write LOW..HIGH with units, such as 0..10ms, 8KiB..1MiB or 1ms..",
         )
-    ends = [None if not end.strip() else _whole(end, dimension) for end in (low, high)]
+    ends = [None if not end.strip() else _whole_quantity(end, dimension) for end in (low, high)]
     if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
         raise UsageError(f"the range '{text}' is empty", hint="LOW must be less than HIGH")
     return ends[0], ends[1]
@@ -83,13 +83,13 @@ def _choice(name: str, sign: str, value: str) -> str:
         if ".." in value:
             low, high = parse_range(value, dimension)
             return f"{'' if low is None else low}..{'' if high is None else high}"
-        exact = _whole(value, dimension)
+        exact = _whole_quantity(value, dimension)
         return f"{exact}..{exact + 1}"
-    end = _whole(value, dimension)
+    end = _whole_quantity(value, dimension)
     return {">=": f"{end}..", ">": f"{end + 1}..", "<": f"..{end}", "<=": f"..{end + 1}"}[sign]
 
 
-def _whole(text: str, dimension: str) -> int:
+def _whole_quantity(text: str, dimension: str) -> int:
     """A quantity in ns or bytes; zero needs no unit, anything else does: `10` could be ns, us or
     ms."""
     value = parse_quantity(text, dimension)

@@ -24,28 +24,28 @@ LostAt: TypeAlias = tuple[int, LostKind, int]
 """Column, kind, and how many; 0: nobody knows how many."""
 
 
-def added(parts: Iterable[LostAt]) -> tuple[LostAt, ...]:
+def sum_losses(parts: Iterable[LostAt]) -> tuple[LostAt, ...]:
     """Ascending by column, then in the order of kinds; those of one column and kind added up."""
-    found: dict[tuple[int, LostKind], int] = {}
+    totals: dict[tuple[int, LostKind], int] = {}
     for column, kind, count in parts:
-        found[column, kind] = found.get((column, kind), 0) + count
+        totals[column, kind] = totals.get((column, kind), 0) + count
     return tuple(
-        (column, kind, found[column, kind])
-        for column, kind in sorted(found, key=lambda each: (each[0], LOST_KINDS.index(each[1])))
+        (column, kind, totals[column, kind])
+        for column, kind in sorted(totals, key=lambda each: (each[0], LOST_KINDS.index(each[1])))
     )
 
 
-def moved(parts: Iterable[LostAt], shift: int) -> tuple[LostAt, ...]:
+def move_losses(parts: Iterable[LostAt], shift: int) -> tuple[LostAt, ...]:
     """The same in columns that lie `shift` further."""
     return tuple((column + shift, kind, count) for column, kind, count in parts)
 
 
 def of_columns(parts: Iterable[LostAt]) -> tuple[tuple[int, int], ...]:
     """(column, how many of whatever kind), ascending."""
-    found: dict[int, int] = {}
+    totals: dict[int, int] = {}
     for column, _, count in parts:
-        found[column] = found.get(column, 0) + count
-    return tuple(sorted(found.items()))
+        totals[column] = totals.get(column, 0) + count
+    return tuple(sorted(totals.items()))
 
 
 def of_kinds(
@@ -181,12 +181,12 @@ class HeatCounts:
             window=(first + shift, past + shift),
             wide=max(self.wide + shift, past + shift),
             gaps=tuple((start + shift, end + shift) for start, end in self.gaps),
-            lost_at=moved(self.lost_at, shift),
+            lost_at=move_losses(self.lost_at, shift),
         )
 
     def by_index(self) -> tuple[Integers, Integers]:
         """(indices ascending, counts) over all time."""
-        return summed(self.index, self.count)
+        return sum_by_key(self.index, self.count)
 
     def coarser(self, *, columns: int = 1, steps: int = 0) -> HeatCounts:
         """`columns` columns in one, and `steps` bits of resolution fewer; both exact."""
@@ -195,7 +195,7 @@ class HeatCounts:
         index = self.index
         if steps:
             fine = np.unique(index)
-            index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[
+            index = np.array(self.grid.coarse_indices(fine.tolist(), steps), dtype=np.int64)[
                 np.searchsorted(fine, index)
             ]
         column, index, count = canonical(self.column // columns, index, self.count)
@@ -214,7 +214,7 @@ class HeatCounts:
             wide=-(-self.wide // columns),
             index=index,
             count=count,
-            lost_at=added((at // columns, kind, lost) for at, kind, lost in self.lost_at),
+            lost_at=sum_losses((at // columns, kind, lost) for at, kind, lost in self.lost_at),
             gaps=tuple((first, past) for first, past in whole if first < past),
         )
 
@@ -227,14 +227,23 @@ class HeatCounts:
                 part, column=part.column[:0], index=part.index[:0], count=part.count[:0], events=0
             )
         shift = (part.t0_ns - whole.t0_ns) // whole.interval_ns
-        there, here = (whole.column << 32) | whole.index, ((part.column + shift) << 32) | part.index
-        place = np.minimum(np.searchsorted(there, here), len(there) - 1)
-        count = np.where(there[place] == here, np.minimum(part.count, whole.count[place]), 0)
-        held = count > 0
+        whole_keys, part_keys = (
+            (whole.column << 32) | whole.index,
+            ((part.column + shift) << 32) | part.index,
+        )
+        place = np.minimum(np.searchsorted(whole_keys, part_keys), len(whole_keys) - 1)
+        count = np.where(
+            whole_keys[place] == part_keys, np.minimum(part.count, whole.count[place]), 0
+        )
+        positive = count > 0
         late = part.total - int(count.sum()) if self.weight == "count" else 0
         events = min(part.events - late, whole.events)
         return replace(
-            part, column=part.column[held], index=part.index[held], count=count[held], events=events
+            part,
+            column=part.column[positive],
+            index=part.index[positive],
+            count=count[positive],
+            events=events,
         )
 
     def minus(self, parts: Sequence[HeatCounts], *, overlapping: bool = False) -> HeatCounts:
@@ -248,21 +257,24 @@ class HeatCounts:
             UsageError: columns or buckets differ. FormatError: parts hold more than the whole and
             are not overlapping.
         """
-        held = [part for part in parts if len(part.count)]
+        nonempty = [part for part in parts if len(part.count)]
         if any(
             (part.interval_ns, part.grid, part.weight) != (self.interval_ns, self.grid, self.weight)
-            for part in held
+            for part in nonempty
         ):
             raise UsageError(
                 "these counts have different columns or buckets",
                 hint="read them with the same interval and range",
             )
-        shifts = [(part.t0_ns - self.t0_ns) // self.interval_ns for part in held]
+        shifts = [(part.t0_ns - self.t0_ns) // self.interval_ns for part in nonempty]
         column = np.concatenate(
-            [self.column, *(part.column + shift for part, shift in zip(held, shifts, strict=True))]
+            [
+                self.column,
+                *(part.column + shift for part, shift in zip(nonempty, shifts, strict=True)),
+            ]
         )
-        index = np.concatenate([self.index, *(part.index for part in held)])
-        count = np.concatenate([self.count, *(-part.count for part in held)])
+        index = np.concatenate([self.index, *(part.index for part in nonempty)])
+        count = np.concatenate([self.count, *(-part.count for part in nonempty)])
         # parts may begin before the whole only by mistake; keys of cells must not be negative
         first = int(column.min()) if len(column) else 0
         column, index, count = canonical(column - first, index, count)
@@ -285,15 +297,15 @@ class HeatCounts:
 def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
     """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from
     the lowest start on, wide enough that `MOST_BUCKETS` hold all. Exact."""
-    held = [each for each in maps if len(each.count)]
-    grids = [each.grid for each in held]
+    nonempty = [heat_map for heat_map in maps if len(heat_map.count)]
+    grids = [counts.grid for counts in nonempty]
     if all(isinstance(grid, LogLinear) for grid in grids):
         fewest = min((grid.bits for grid in grids if isinstance(grid, LogLinear)), default=0)
         return [
-            each.coarser(steps=each.grid.bits - fewest)
-            if len(each.count) and isinstance(each.grid, LogLinear)
-            else each
-            for each in maps
+            heat_map.coarser(steps=heat_map.grid.bits - fewest)
+            if len(heat_map.count) and isinstance(heat_map.grid, LogLinear)
+            else heat_map
+            for heat_map in maps
         ]
     if not all(isinstance(grid, Linear) for grid in grids):
         raise UsageError("equal buckets and the logarithmic grid can't be shown together")
@@ -301,24 +313,28 @@ def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
     # what lies far apart needs wider buckets than each alone
     first = min(grid.low for grid in grids if isinstance(grid, Linear))
     past = max(
-        each.grid.low + (int(each.index.max()) + 1) * each.grid.width
-        for each in held
-        if isinstance(each.grid, Linear)
+        counts.grid.low + (int(counts.index.max()) + 1) * counts.grid.width
+        for counts in nonempty
+        if isinstance(counts.grid, Linear)
     )
     while -(-past // width) - first // width > MOST_BUCKETS:
         width *= 2
     wide = [
-        each.coarser(steps=(width // each.grid.width).bit_length() - 1)
-        if len(each.count) and isinstance(each.grid, Linear)
-        else each
-        for each in maps
+        heat_map.coarser(steps=(width // heat_map.grid.width).bit_length() - 1)
+        if len(heat_map.count) and isinstance(heat_map.grid, Linear)
+        else heat_map
+        for heat_map in maps
     ]
-    low = min(each.grid.low for each in wide if len(each.count) and isinstance(each.grid, Linear))
+    low = min(
+        counts.grid.low for counts in wide if len(counts.count) and isinstance(counts.grid, Linear)
+    )
     return [
-        replace(each, grid=Linear(low, width), index=each.index + (each.grid.low - low) // width)
-        if len(each.count) and isinstance(each.grid, Linear)
-        else each
-        for each in wide
+        replace(
+            counts, grid=Linear(low, width), index=counts.index + (counts.grid.low - low) // width
+        )
+        if len(counts.count) and isinstance(counts.grid, Linear)
+        else counts
+        for counts in wide
     ]
 
 
@@ -331,18 +347,18 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     if len(parts) == 1:
         return parts[0]
     # one in which nothing is left has no place in time, and whatever buckets
-    held = [part for part in parts if len(part.count)]
-    first = held[0] if held else parts[0]
+    nonempty = [part for part in parts if len(part.count)]
+    first = nonempty[0] if nonempty else parts[0]
     if any(
         (part.y, part.interval_ns, part.grid, part.weight)
         != (first.y, first.interval_ns, first.grid, first.weight)
-        for part in held
+        for part in nonempty
     ):
         raise UsageError(
             "these counts have different columns or buckets",
             hint="read them with the same interval and range",
         )
-    t0 = min((part.t0_ns for part in held), default=first.t0_ns)
+    t0 = min((part.t0_ns for part in nonempty), default=first.t0_ns)
     shifts = [(part.t0_ns - t0) // first.interval_ns for part in parts]
     column, index, count = canonical(
         np.concatenate([part.column + shift for part, shift in zip(parts, shifts, strict=True)]),
@@ -351,11 +367,11 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     )
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
     windows = [
-        _moved(part.window or (0, part.columns), shift)
+        _move_span(part.window or (0, part.columns), shift)
         for part, shift in zip(parts, shifts, strict=True)
         if len(part.count) or (part.window is not None and part.interval_ns == first.interval_ns)
     ]
-    known = bool(windows) and any(part.window is not None for part in parts)
+    is_known = bool(windows) and any(part.window is not None for part in parts)
     return replace(
         first,
         t0_ns=t0,
@@ -364,17 +380,17 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
         count=count,
         **totals,
         window=(min(low for low, _ in windows), max(high for _, high in windows))
-        if known
+        if is_known
         else None,
         wide=max(
             part.wide + shift if part.wide else 0 for part, shift in zip(parts, shifts, strict=True)
         ),
         conditional=any(part.conditional for part in parts),
         averaged=any(part.averaged for part in parts),
-        lost_at=added(
-            each
+        lost_at=sum_losses(
+            move_loss
             for part, shift in zip(parts, shifts, strict=True)
-            for each in moved(part.lost_at, shift)
+            for move_loss in move_losses(part.lost_at, shift)
         ),
         gaps=_common(
             [
@@ -386,11 +402,11 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     )
 
 
-def _moved(span: tuple[int, int], shift: int) -> tuple[int, int]:
+def _move_span(span: tuple[int, int], shift: int) -> tuple[int, int]:
     return span[0] + shift, span[1] + shift
 
 
-def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:
+def sum_by_key(key: Integers, count: Integers) -> tuple[Integers, Integers]:
     """(keys ascending, sum of the counts of each), in whole numbers."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]
@@ -402,22 +418,22 @@ def summed(key: Integers, count: Integers) -> tuple[Integers, Integers]:
 
 def _common(parts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int], ...]:
     """Spans that lie in a gap of every part: where one of them was recorded, something was."""
-    found = list(parts[0])
+    spans = list(parts[0])
     for other in parts[1:]:
-        found = [
+        spans = [
             (max(first, start), min(past, end))
-            for first, past in found
+            for first, past in spans
             for start, end in other
             if max(first, start) < min(past, end)
         ]
-    return tuple(sorted(found))
+    return tuple(sorted(spans))
 
 
 def canonical(
     column: Integers, index: Integers, count: Integers
 ) -> tuple[Integers, Integers, Integers]:
     """Sorted by column, then index, equal cells added up, empty ones dropped."""
-    key, total = summed((column << 32) | index, count)
-    held = total != 0
-    key, total = key[held], total[held]
+    key, total = sum_by_key((column << 32) | index, count)
+    nonzero = total != 0
+    key, total = key[nonzero], total[nonzero]
     return key >> 32, key & 0xFFFFFFFF, total

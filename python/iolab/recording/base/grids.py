@@ -38,7 +38,7 @@ class LogLinear:
         """The grid with `steps` bits fewer, not below one bucket an octave."""
         return LogLinear(max(0, self.bits - steps))
 
-    def coarsened(self, indices: Iterable[int], steps: int) -> list[int]:
+    def coarse_indices(self, indices: Iterable[int], steps: int) -> list[int]:
         """Buckets of `coarser(steps)` that contain these: exact, because a coarse bucket is a union
         of fine ones."""
         coarse = self.coarser(steps)
@@ -73,7 +73,7 @@ class Linear:
         width = self.width << steps
         return Linear(self.low // width * width, width)
 
-    def coarsened(self, indices: Iterable[int], steps: int) -> list[int]:
+    def coarse_indices(self, indices: Iterable[int], steps: int) -> list[int]:
         """Buckets of `coarser(steps)` that contain these."""
         first, coarse = self.low // self.width, self.coarser(steps)
         return [((first + index) >> steps) - coarse.low // coarse.width for index in indices]

@@ -20,36 +20,36 @@ Session: TypeAlias = Mapping[str, int | None]
 _GOES_ON = 2**63 - 1
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def join(spans: Iterable[Span]) -> list[Span]:
     """The same time as spans that are ascending and apart."""
-    found: list[Span] = []
+    joined_spans: list[Span] = []
     for first, until in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], until))
+        if joined_spans and first <= joined_spans[-1][1]:
+            joined_spans[-1] = (joined_spans[-1][0], max(joined_spans[-1][1], until))
         elif first < until:
-            found.append((first, until))
-    return found
+            joined_spans.append((first, until))
+    return joined_spans
 
 
 def common(several: Sequence[Sequence[Span]]) -> list[Span]:
     """What lies in all of several lists of spans, each ascending and apart."""
-    found, *others = several
-    for other in others:
-        found = [
+    spans_in_common, *rest = several
+    for other in rest:
+        spans_in_common = [
             (max(first, low), min(until, high))
-            for first, until in found
+            for first, until in spans_in_common
             for low, high in other
             if max(first, low) < min(until, high)
         ]
-    return list(found)
+    return list(spans_in_common)
 
 
 def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
     """Spans with holes cut out."""
-    found = list(spans)
+    rest = list(spans)
     for first, until in holes:
         cut = []
-        for start, end in found:
+        for start, end in rest:
             if until <= start or first >= end:
                 cut.append((start, end))
                 continue
@@ -58,8 +58,8 @@ def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
                 for span in ((start, min(first, end)), (max(until, start), end))
                 if span[0] < span[1]
             ]
-        found = cut
-    return found
+        rest = cut
+    return rest
 
 
 def between(sessions: Sequence[Session]) -> list[Span]:
@@ -70,14 +70,14 @@ def between(sessions: Sequence[Session]) -> list[Span]:
 def in_common(sessions: Sequence[Session]) -> list[Span]:
     """Times in more than one session, ascending and apart: the clock was set back before the later
     one began."""
-    return joined(_between(_spans(sessions))[1])
+    return join(_between(_spans(sessions))[1])
 
 
 def _spans(sessions: Sequence[Session]) -> list[Span]:
     """Ascending; one that goes on has no end."""
-    found = ((session.get("from_ns"), session.get("until_ns")) for session in sessions)
+    ends = ((session.get("from_ns"), session.get("until_ns")) for session in sessions)
     return sorted(
-        (first, _GOES_ON if until is None else until) for first, until in found if first is not None
+        (first, _GOES_ON if until is None else until) for first, until in ends if first is not None
     )
 
 
@@ -127,14 +127,16 @@ class Unrecorded:
         )
 
 
-def unrecorded(
+def unrecorded_times(
     sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]]
 ) -> list[Unrecorded]:
     """All such times, ascending; losses are lines as `losses.Noted.single` has them."""
     # the gap after a kill begins where a session ends: sessions tell it, and what another one
     # recorded of it
     ends = {session.get("until_ns") for session in sessions}
-    found = [Unrecorded(first, until, "", None, BETWEEN) for first, until in between(sessions)]
+    unrecordeds = [
+        Unrecorded(first, until, "", None, BETWEEN) for first, until in between(sessions)
+    ]
     for loss in losses:
         first, until, of = loss["from_ns"], loss["until_ns"], loss.get("of")
         if first is None or (loss["kind"] != "gap" and of is None):
@@ -147,21 +149,21 @@ def unrecorded(
             or (loss["kind"] == "gap" and not loss["source"] and first in ends)
         ):
             continue
-        found.append(
+        unrecordeds.append(
             Unrecorded(
                 first, until, loss["source"], None if loss["kind"] == "gap" else of, loss["words"]
             )
         )
-    return sorted(found, key=lambda each: (each.span, each.source))
+    return sorted(unrecordeds, key=lambda each: (each.span, each.source))
 
 
 def in_all(found: Iterable[Unrecorded], kind: Kind | None, sources: Collection[str]) -> list[Span]:
     """Times in which none of some sources was recorded, or nothing at all, ascending and apart.
     kind: None for gaps alone."""
-    wanted = [each for each in found if each.of is None or each.of == kind]
-    whole = joined(each.span for each in wanted if not each.source)
-    of_each = [joined(each.span for each in wanted if each.source == source) for source in sources]
-    return joined([*whole, *common(of_each)]) if of_each and all(of_each) else whole
+    times = [span for span in found if span.of is None or span.of == kind]
+    of_all = join(time.span for time in times if not time.source)
+    of_each = [join(time.span for time in times if time.source == source) for source in sources]
+    return join([*of_all, *common(of_each)]) if of_each and all(of_each) else of_all
 
 
 def _end_of(sessions: Sequence[Session], first_ns: int) -> int:

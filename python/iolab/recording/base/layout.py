@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -114,6 +115,14 @@ def telling(path: Path, doing: str) -> Iterator[None]:
         raise ResultsError(
             f"can't {doing}: {error.strerror or error}", where=path, hint=hint
         ) from error
+
+
+def keep_private(directory: Path) -> None:
+    """Let nobody but its owner into a directory that is one's own."""
+    with telling(directory, "keep it from other users"):
+        status = directory.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
 
 
 @contextmanager

@@ -107,14 +107,14 @@ def read_lock(directory: Path, *, is_signed: bool) -> tuple[Told, int | None]:
     except OSError:
         return Told(), None
     try:
-        return read(descriptor, is_signed), changed(descriptor, is_signed)
+        return read(descriptor, is_signed), change_time(descriptor, is_signed)
     except OSError:
         return Told(is_damaged=True), None
     finally:
         os.close(descriptor)
 
 
-def changed(lock: int, is_signed: bool) -> int | None:
+def change_time(lock: int, is_signed: bool) -> int | None:
     """When an older iolab held this lock for the last time, which said so by its time of change;
     None of any other lock."""
     return (

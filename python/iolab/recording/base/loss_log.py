@@ -45,7 +45,7 @@ class Noted:
     damaged: int = 0
 
 
-def noted(directory: Path) -> Noted:
+def noted_losses(directory: Path) -> Noted:
     """What is noted of a recording's losses now."""
     return read_losses(directory).content
 
@@ -69,12 +69,12 @@ def parts_of(line: Line) -> list[Part]:
         or sum(numbers[2::3]) != (count or 0)
     ):
         return [(first, until, count)]
-    found: list[Part] = []
+    parts: list[Part] = []
     end = first
-    for gap, length, each in zip(*(iter(numbers),) * 3, strict=True):
+    for gap, length, amount in zip(*(iter(numbers),) * 3, strict=True):
         begin, end = end + gap, end + gap + length
-        found.append((begin, end, None if count is None else each))
-    return found
+        parts.append((begin, end, None if count is None else amount))
+    return parts
 
 
 def loss_of(
@@ -145,7 +145,7 @@ class LossLog:
 
         self._shrinks(LOSSES)
         with telling(self._path, "join its lines"):
-            joined = _added(Noted(), objects(read_regular(self._path, limit=EVIDENCE)), reach)
+            joined = _add_lines(Noted(), objects(read_regular(self._path, limit=EVIDENCE)), reach)
             lines = list(joined.lines)
             if joined.damaged:
                 # damaged lines are not written again
@@ -193,7 +193,7 @@ class _Run:
         self.count += line["count"] or 0
         self.notes += line["notes"]
 
-    def joined(self, detailed: bool) -> Line:
+    def line_of_run(self, detailed: bool) -> Line:
         line = {
             **self.line,
             "until_ns": self.until_ns,
@@ -203,7 +203,7 @@ class _Run:
         return {**line, "parts": " ".join(map(str, self.parts))} if detailed else line
 
 
-def _added(
+def _add_lines(
     before: Noted, more: Iterable[dict[str, Any] | None], reach: Reach = lambda _: (MINUTE_NS, True)
 ) -> Noted:
     lines, single, latest = list(before.lines), list(before.single), dict(before.latest)
@@ -214,8 +214,8 @@ def _added(
     }
     runs: dict[int, tuple[_Run, bool]] = {}
     damaged = before.damaged
-    for told in more:
-        line = None if told is None else _checked(told)
+    for raw in more:
+        line = None if raw is None else _check_line(raw)
         if line is None:
             damaged += 1
             continue
@@ -235,17 +235,17 @@ def _added(
         key = (line["source"], line["kind"], line["words"], line["count"] is None, most_ns)
         place = latest.get(key)
         if place is not None:
-            held, first = runs.get(place), lines[place]["from_ns"]
-            until = lines[place]["until_ns"] if held is None else held[0].until_ns
+            opened_run, first = runs.get(place), lines[place]["from_ns"]
+            until = lines[place]["until_ns"] if opened_run is None else opened_run[0].until_ns
             if first <= line["from_ns"] and max(until, line["until_ns"]) - first <= most_ns:
-                run = _Run.of(lines[place]) if held is None else held[0]
+                run = _Run.of(lines[place]) if opened_run is None else opened_run[0]
                 run.add(line)
                 runs[place] = run, detailed
                 continue
         latest[key] = len(lines)
         lines.append(line)
     for place, (run, detailed) in runs.items():
-        lines[place] = run.joined(detailed)
+        lines[place] = run.line_of_run(detailed)
     return Noted(lines, single, latest, damaged)
 
 
@@ -254,21 +254,21 @@ def _begun(line: Line) -> tuple[object, ...]:
     return line["kind"], line["source"], line["from_ns"]
 
 
-def _checked(line: dict[str, Any]) -> dict[str, Any] | None:
+def _check_line(line: dict[str, Any]) -> dict[str, Any] | None:
     """A line with all that it should have; None where it is none."""
     line = {"from_ns": None, "until_ns": None, "count": None, **line}
     line.pop(CRC, None)
     line["words"], line["notes"] = str(line.get("words") or ""), line.get("notes", 1)
     if not isinstance(line.get("parts", ""), str):
         del line["parts"]
-    whole = all(isinstance(line.get(name), str) for name in ("source", "kind"))
+    has_names = all(isinstance(line.get(name), str) for name in ("source", "kind"))
     timed = all(line[name] is None or is_time(line[name]) for name in ("from_ns", "until_ns"))
     counted = (
         (line["count"] is None or (is_time(line["count"]) and line["count"] >= 0))
         and is_time(line["notes"])
         and line["notes"] > 0
     )
-    return line if whole and timed and counted else None
+    return line if has_names and timed and counted else None
 
 
 def is_time(value: object) -> bool:
@@ -287,4 +287,4 @@ def _is_joined(line: Line) -> bool:
     )
 
 
-_LEDGER = Ledger(Noted(), _added, MOST_FILES)
+_LEDGER = Ledger(Noted(), _add_lines, MOST_FILES)

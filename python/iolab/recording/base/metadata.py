@@ -13,7 +13,7 @@ from ... import __version__
 from ...errors import ResultsError
 from ...files import read_regular
 from ...untrusted_text import parse_json
-from ..ledger import CRC, holds, signed
+from ..ledger import CRC, holds, sign
 from .layout import FACTS, telling, write_json
 from .loss_log import is_time
 
@@ -111,7 +111,7 @@ class Facts:
         """Write it as a whole, on disk on return. ResultsError where that fails; the one before
         then remains."""
         with telling(directory / FACTS, "write what the recording is"):
-            write_json(directory / FACTS, signed(self.as_json()))
+            write_json(directory / FACTS, sign(self.as_json()))
 
 
 def read_facts(directory: Path) -> Facts:
@@ -155,7 +155,7 @@ def read_facts(directory: Path) -> Facts:
         data["origin"],
         data["sources"],
         data["retention"],
-        [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]],
+        [{"from_ns": None, "until_ns": None, **session} for session in data["sessions"]],
         dropped,
         str(data.get("iolab", "")),
         not holds(data),
@@ -163,11 +163,11 @@ def read_facts(directory: Path) -> Facts:
     )
 
 
-def _whole(value: object) -> bool:
+def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
 
-def _perhaps(value: object) -> bool:
+def _is_optional_time(value: object) -> bool:
     return value is None or is_time(value)
 
 
@@ -176,34 +176,37 @@ def _origin(value: object) -> bool:
 
 
 def _sources(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+    return isinstance(value, dict) and all(isinstance(facts, dict) for facts in value.values())
 
 
 def _retention(value: object) -> bool:
-    return isinstance(value, dict) and all(each is None or _whole(each) for each in value.values())
+    return isinstance(value, dict) and all(
+        limit is None or _is_count(limit) for limit in value.values()
+    )
 
 
 def _sessions(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, dict) and all(map(_perhaps, each.values())) for each in value
+        isinstance(session, dict) and all(map(_is_optional_time, session.values()))
+        for session in value
     )
 
 
-def _dropped(value: object) -> bool:
+def _is_dropped(value: object) -> bool:
     if not isinstance(value, dict):
         return value is None
-    told = {**_NOTHING_DROPPED, **value}
-    events = told["events"]
+    dropped = {**_NOTHING_DROPPED, **value}
+    events = dropped["events"]
     return (
         isinstance(events, dict)
         and all(
             map(
-                _whole,
-                (*events.values(), *(told[name] for name in ("through", "segments", "bytes"))),
+                _is_count,
+                (*events.values(), *(dropped[name] for name in ("through", "segments", "bytes"))),
             )
         )
-        and is_time(told.get("maps_until_ns", 0))
-        and all(_perhaps(told.get(name)) for name in ("until_ns", "maps_from_ns"))
+        and is_time(dropped.get("maps_until_ns", 0))
+        and all(_is_optional_time(dropped.get(name)) for name in ("until_ns", "maps_from_ns"))
     )
 
 
@@ -222,7 +225,7 @@ _HOLDS: Mapping[str, Callable[[object], bool]] = {
     "sources": _sources,
     "retention": _retention,
     "sessions": _sessions,
-    "dropped": _dropped,
+    "dropped": _is_dropped,
 }
 """Of each part whether a value is what it may hold."""
 
@@ -272,8 +275,8 @@ class Sessions:
         session = self._going()
         if session is None:
             return False
-        told = self.told_ns if self.told_ns is not None else now_ns
-        session["until_ns"] = max(session["from_ns"] or 0, told or 0, self._last_ns)
+        until_ns = self.told_ns if self.told_ns is not None else now_ns
+        session["until_ns"] = max(session["from_ns"] or 0, until_ns or 0, self._last_ns)
         return True
 
     def begin(self, begun: Begun) -> None:

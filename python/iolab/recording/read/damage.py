@@ -24,7 +24,7 @@ from ..base.lock import LOCK, Told, read_lock
 from ..base.loss_log import read_losses
 from ..base.metadata import Facts
 from ..ledger import ORDERED, Contents
-from ..segments.segments import read_list, unlisted
+from ..segments.segments import read_list, unlisted_files
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def damaged_lists(
             "damaged",
             "its checksum is not that of what was written: what it says may be wrong",
         )
-    told = read_lock(directory, is_signed=facts.is_signed)[0] if lock is None else lock
+    lock_words = read_lock(directory, is_signed=facts.is_signed)[0] if lock is None else lock
     ledgers = read_ledgers(directory) if ledgers is None else ledgers
-    if told.is_damaged:
+    if lock_words.is_damaged:
         refused = refusal(directory / LOCK)
         yield Damage(
             LOCK,
@@ -112,7 +112,7 @@ def damaged_lists(
         if ledger.refusal:
             yield Damage(name, "damaged", f"it {ledger.refusal}: its lines are lost", True)
             continue
-        least = told.sizes.get(name, 0)
+        least = lock_words.sizes.get(name, 0)
         size = ledger.size
         if size is None:
             if least and _is_still_told(directory, facts, name):
@@ -121,7 +121,7 @@ def damaged_lists(
                 name == SEGMENTS
                 and facts.is_signed
                 and any(sealed_numbers(directory / kind) for kind in KINDS)
-                and not told.sizes
+                and not lock_words.sizes
             ):
                 yield Damage(
                     name, "missing", "it is missing: nothing says which segments there were"
@@ -135,7 +135,7 @@ def damaged_lists(
                 name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True
             )
     lines = ledgers[SEGMENTS].content.lines
-    for path in unlisted(directory, facts.dropped_through, lines, numbers):
+    for path in unlisted_files(directory, facts.dropped_through, lines, numbers):
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import FormatError, UsageError
 from ..base.conditions import Where
-from ..base.intervals import Unrecorded, in_all, in_common, joined, unrecorded, without
+from ..base.intervals import Unrecorded, in_all, in_common, join, unrecorded_times, without
 from ..base.layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, map_file, telling
 from ..base.loss_log import is_time
 from ..base.metadata import Facts, read_facts
@@ -121,14 +121,18 @@ class Recording:
     def trouble(self) -> tuple[str, ...]:
         """What to know about any answer: which files are damaged, missing or unexpected, and what
         they say or keep is lost."""
-        found = [f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged()]
-        shown = found if len(found) <= SHOWN else [*found[:SHOWN], f"and {len(found) - SHOWN} more"]
+        troubles = [f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged()]
+        named = (
+            troubles
+            if len(troubles) <= SHOWN
+            else [*troubles[:SHOWN], f"and {len(troubles) - SHOWN} more"]
+        )
         return (
             (
                 f"damaged or missing files, whose time is lost where they are of events or samples (iolab verify tells more): "
-                f"{'; '.join(shown)}",
+                f"{'; '.join(named)}",
             )
-            if found
+            if troubles
             else ()
         )
 
@@ -196,7 +200,7 @@ class Recording:
         """Times in which a source was not recorded, or of which what was recorded is lost, each
         with its reason, ascending."""
         catalogue = self.catalogue()
-        return unrecorded(
+        return unrecorded_times(
             catalogue.facts.sessions,
             [
                 *catalogue.losses.single,
@@ -207,10 +211,10 @@ class Recording:
     def holes(self, kind: Kind, source: str | None = None) -> list[tuple[int, int]]:
         """(from, until) in ns of times of which nothing is known: of a source of events or samples,
         or of all of them."""
-        found = self.unrecorded()
+        times = self.unrecorded()
         if source is None:
-            return in_all(found, kind, self._recorded_sources())
-        return joined(each.span for each in found if each.concerns(kind, source))
+            return in_all(times, kind, self._recorded_sources())
+        return join(time.span for time in times if time.concerns(kind, source))
 
     def told_ns(self) -> int | None:
         """See `Catalogue.told_ns`."""
@@ -220,10 +224,10 @@ class Recording:
         """(from, until) in ns of times in which nothing was recorded at all, ascending: between
         sessions, after kills, and where each source has a gap. `unrecorded` tells those of one
         source as well."""
-        found = self.unrecorded()
-        whole = [each.span for each in found if each.of is None and not each.source]
+        times = self.unrecorded()
+        of_all = [time.span for time in times if time.of is None and not time.source]
         return sorted(
-            {*whole, *without(in_all(found, None, self._recorded_sources()), joined(whole))}
+            {*of_all, *without(in_all(times, None, self._recorded_sources()), join(of_all))}
         )
 
     def breaks(self, source: str) -> list[tuple[int, int]]:
@@ -231,9 +235,9 @@ class Recording:
         belong together: gaps, and what two sessions have in common, where the clock was set back
         between them, with the readings at its ends."""
         gaps = (
-            each.span
-            for each in self.unrecorded()
-            if each.of is None and each.concerns("samples", source)
+            time.span
+            for time in self.unrecorded()
+            if time.of is None and time.concerns("samples", source)
         )
         return sorted(
             [*gaps, *((first - 1, until + 1) for first, until in in_common(self.facts.sessions))]

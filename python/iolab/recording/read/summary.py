@@ -123,48 +123,50 @@ def summary_of(recording: Summarized) -> RecordingSummary:
     events, not on disk."""
     # one whose map and events are damaged is known as such then
     for _ in range(2):
-        found = _summary_of(recording)
-        if found is not None:
-            return found
+        summary = _summary_of(recording)
+        if summary is not None:
+            return summary
     raise FormatError("changes while it is read", where=recording.path)
 
 
 def _summary_of(recording: Summarized) -> RecordingSummary | None:
     sealed, hot = recording.snapshot("events")
     facts = recording.facts
-    whole = _Whole()
+    totals = _Whole()
     for segment in sealed:
-        whole.sealed(segment.facts)
+        totals.add_segment(segment.facts)
     if hot is not None:
-        whole.hot(hot)
+        totals.hot(hot)
     maps = _read_maps(recording.path, sealed)
     if maps is None:
         return None
-    percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
+    percentiles, latency_by, mean = _distributions(maps, totals.hot_maps, totals.sources)
     samples = recording.sample_segments()
-    spans = [(source["first_ns"], source["last_ns"]) for source in whole.sources.values()] or [
+    spans = [(source["first_ns"], source["last_ns"]) for source in totals.sources.values()] or [
         (sample.first_ns, sample.last_ns) for sample in samples
     ]
     spans = spans or _sessions(recording)
     losses = _losses(recording.losses())
     names = {
-        name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN])
-        for name, held in whole.names.items()
+        name: dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN])
+        for name, counts in totals.names.items()
     }
     is_killed = was_killed(recording.path, facts)
     return RecordingSummary(
         path=recording.path,
         facts=facts,
-        events=sum(source["events"] for source in whole.sources.values()),
-        rows=whole.rows,
+        events=sum(source["events"] for source in totals.sources.values()),
+        rows=totals.rows,
         samples=sum(sum(sample.sources.values()) for sample in samples),
-        sources=whole.sources,
+        sources=totals.sources,
         first_ns=min((first for first, _ in spans), default=None),
         last_ns=max((last for _, last in spans), default=None),
         names=names,
         commands=_commands(recording.processes(), names.get("process", {})),
-        distinct={name: max(len(whole.names[name]), whole.distinct[name]) for name in whole.names},
-        partial=sorted(whole.partial),
+        distinct={
+            name: max(len(totals.names[name]), totals.distinct[name]) for name in totals.names
+        },
+        partial=sorted(totals.partial),
         percentiles=percentiles,
         latency_by=latency_by,
         mean=mean,
@@ -211,25 +213,27 @@ class _Whole:
         self.partial: set[str] = set()
         self.hot_maps: dict[str, pa.Table] = {}
 
-    def sealed(self, facts: Mapping[str, Any]) -> None:
+    def add_segment(self, facts: Mapping[str, Any]) -> None:
         self.rows += int(facts["rows"])
-        for source, each in facts["sources"].items():
-            seen = self.sources.setdefault(
-                source, {"events": 0, "first_ns": each["first_ns"], "last_ns": each["last_ns"]}
+        for source, own in facts["sources"].items():
+            source_facts = self.sources.setdefault(
+                source, {"events": 0, "first_ns": own["first_ns"], "last_ns": own["last_ns"]}
             )
-            seen |= {
-                "events": seen["events"] + each["events"],
-                "first_ns": min(seen["first_ns"], each["first_ns"]),
-                "last_ns": max(seen["last_ns"], each["last_ns"]),
+            source_facts |= {
+                "events": source_facts["events"] + own["events"],
+                "first_ns": min(source_facts["first_ns"], own["first_ns"]),
+                "last_ns": max(source_facts["last_ns"], own["last_ns"]),
             }
-            if "largest_size" in each:
-                seen["largest_size"] = max(each["largest_size"], seen.get("largest_size", 0))
-            latencies = seen.setdefault("largest_latency", {})
-            for op, largest in each.get("largest_latency", {}).items():
+            if "largest_size" in own:
+                source_facts["largest_size"] = max(
+                    own["largest_size"], source_facts.get("largest_size", 0)
+                )
+            latencies = source_facts.setdefault("largest_latency", {})
+            for op, largest in own.get("largest_latency", {}).items():
                 latencies[op] = max(largest, latencies.get(op, 0))
-        for name, held in facts.get("names", {}).items():
+        for name, counts in facts.get("names", {}).items():
             total = self.names.setdefault(name, {})
-            for value, count in held.items():
+            for value, count in counts.items():
                 total[value] = total.get(value, 0) + count
         for name, count in facts.get("distinct", {}).items():
             self.distinct[name] = max(self.distinct.get(name, 0), count)
@@ -243,7 +247,7 @@ class _Whole:
             for source, part in by_source(stretch):
                 tally.take(source, part)
                 maps.take(source, part)
-        self.sealed(tally.facts())
+        self.add_segment(tally.facts())
         self.hot_maps = {name: maps.table(name) for name in ("io.latency", "io.size")}
 
 
@@ -255,35 +259,35 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
 
     from ..segments.sealing import SCHEMA
 
-    wanted = [*_KEYS, "count", "time_ns_sum"]
-    noted = noted_segments(directory)
+    columns = [*_KEYS, "count", "time_ns_sum"]
+    lines = noted_segments(directory)
     parts = {
         (segment.number, name): part_of(
-            directory, noted.get(segment.number, {}), segment.number, name
+            directory, lines.get(segment.number, {}), segment.number, name
         )
         for segment in sealed
         for name in MAPPED
     }
     wrong = {part.path for part, _ in damages(list(parts.values()))}
-    tables = {name: [_summed(SCHEMA.empty_table().select(wanted))] for name in MAPPED}
+    tables = {name: [_sum_rows(SCHEMA.empty_table().select(columns))] for name in MAPPED}
     for segment in sealed:
         own = [parts[segment.number, name].path for name in MAPPED]
         try:
             if not wrong.isdisjoint(own):
                 check([segment.part])
-            of_events = None if wrong.isdisjoint(own) else mapped(segment.path)
+            of_events = None if wrong.isdisjoint(own) else maps_of_file(segment.path)
             for name, path in zip(MAPPED, own, strict=True):
-                found = (
+                table = (
                     of_events.table(name)
                     if of_events is not None
                     else pq.read_table(
                         pa.BufferReader(map_regular(path)),
-                        columns=wanted,
+                        columns=columns,
                         use_threads=False,
                         page_checksum_verification=True,
                     )
                 )
-                tables[name].append(_summed(found.select(wanted)))
+                tables[name].append(_sum_rows(table.select(columns)))
         except DamagedError:
             return None
         except FileNotFoundError:
@@ -292,10 +296,10 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
             raise FormatError(
                 f"can't be read: {str(error).splitlines()[0]}", where=segment.path
             ) from None
-    return {name: pa.concat_tables(held) for name, held in tables.items()}
+    return {name: pa.concat_tables(parts) for name, parts in tables.items()}
 
 
-def mapped(path: Path) -> Maps:
+def maps_of_file(path: Path) -> Maps:
     """The default maps of a sealed segment, made anew of its events."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -321,11 +325,11 @@ def mapped(path: Path) -> Maps:
     return maps
 
 
-def _summed(table: pa.Table) -> pa.Table:
-    found = table.group_by(_KEYS, use_threads=False).aggregate(
+def _sum_rows(table: pa.Table) -> pa.Table:
+    sums = table.group_by(_KEYS, use_threads=False).aggregate(
         [("count", "sum"), ("time_ns_sum", "sum")]
     )
-    return found.rename_columns([*_KEYS, "count", "time_ns_sum"])
+    return sums.rename_columns([*_KEYS, "count", "time_ns_sum"])
 
 
 def _distributions(
@@ -343,8 +347,8 @@ def _distributions(
     mean: dict[str, float] = {}
     for kind, name in (("latency", "io.latency"), ("size", "io.size")):
         columns = [*_KEYS, "count", "time_ns_sum"]
-        table = _summed(
-            pa.concat_tables([maps[name], *([_summed(hot[name])] if name in hot else [])])
+        table = _sum_rows(
+            pa.concat_tables([maps[name], *([_sum_rows(hot[name])] if name in hot else [])])
         )
         rows = [
             row
@@ -377,12 +381,12 @@ def _percentiles(pairs: Iterable[tuple[int, int]], largest: int) -> dict[str, in
     for index, count in pairs:
         totals[index] = totals.get(index, 0) + count
     indices = sorted(totals)
-    found = _core.quantiles(
+    values = _core.quantiles(
         indices, [totals[index] for index in indices], list(QUANTILES.values()), LATENCY_BITS
     )
     return {
         name: min(value, largest)
-        for name, value in zip(QUANTILES, found, strict=True)
+        for name, value in zip(QUANTILES, values, strict=True)
         if value is not None
     }
 
@@ -391,36 +395,36 @@ def _commands(
     processes: Iterable[Mapping[str, Any]], wanted: Collection[str]
 ) -> dict[str, list[str]]:
     """Different command lines of each process that is wanted, at most SHOWN."""
-    found: dict[str, dict[str, None]] = {}
-    for each in processes:
-        if each["process"] in wanted and each["command"]:
-            held = found.setdefault(each["process"], {})
-            if len(held) < SHOWN:
-                held[each["command"]] = None
-    return {process: list(held) for process, held in found.items()}
+    commands: dict[str, dict[str, None]] = {}
+    for record in processes:
+        if record["process"] in wanted and record["command"]:
+            lines = commands.setdefault(record["process"], {})
+            if len(lines) < SHOWN:
+                lines[record["command"]] = None
+    return {process: list(held) for process, held in commands.items()}
 
 
 def _losses(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Notes, the sum of their counts and the number of those without, by kind."""
-    found: dict[str, dict[str, int]] = {}
+    by_kind: dict[str, dict[str, int]] = {}
     for line in lines:
-        each = found.setdefault(line["kind"], {"notes": 0, "count": 0, "unknown": 0})
-        each["notes"] += line["notes"]
-        each["count"] += line["count"] or 0
-        each["unknown"] += line["notes"] if line["count"] is None else 0
-    return found
+        sums = by_kind.setdefault(line["kind"], {"notes": 0, "count": 0, "unknown": 0})
+        sums["notes"] += line["notes"]
+        sums["count"] += line["count"] or 0
+        sums["unknown"] += line["notes"] if line["count"] is None else 0
+    return by_kind
 
 
 def _sizes(directory: Path) -> dict[str, int]:
     """Bytes on disk by folder. Files may go meanwhile."""
-    found = {"events": 0, "samples": 0, "hot": 0, "histograms": 0, "all": 0}
+    sizes = {"events": 0, "samples": 0, "hot": 0, "histograms": 0, "all": 0}
     for path in directory.rglob("*"):
         try:
             size = path.stat().st_size if path.is_file() else 0
         except OSError:
             continue
         folder = path.relative_to(directory).parts[0]
-        if folder in found:
-            found[folder] += size
-        found["all"] += size
-    return found
+        if folder in sizes:
+            sizes[folder] += size
+        sizes["all"] += size
+    return sizes

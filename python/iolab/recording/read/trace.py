@@ -98,12 +98,12 @@ class Trace:
 
     def detect(self) -> str | None:
         """The format, found by content; None where none is recognised."""
-        return self.format or self._asked(lambda: _core.trace_detect(str(self.path)))
+        return self.format or self._ask_core(lambda: _core.trace_detect(str(self.path)))
 
     def check(self) -> None:
         """Read up to the first events. FormatError where it is empty, of no known format, or
         nothing in it can be read."""
-        self._asked(
+        self._ask_core(
             lambda: next(
                 iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None
             )
@@ -113,7 +113,7 @@ class Trace:
         """What is in it, in one pass. FormatError where it is empty or of no known format."""
         return Summary(
             self.path,
-            self._asked(
+            self._ask_core(
                 lambda: _core.trace_summary(
                     str(self.path), self.format, self.columns, self._where()
                 )
@@ -143,7 +143,7 @@ class Trace:
         """
         linear = {"linear_buckets": buckets} if buckets is not None else {}
         where = self._where(more)
-        found = self._asked(
+        answer = self._ask_core(
             lambda: _core.trace_heatmap(
                 str(self.path),
                 y,
@@ -160,36 +160,36 @@ class Trace:
             )
         )
         grid: Grid = (
-            LogLinear(found["bits"])
-            if found["grid"] == "log"
-            else Linear(found["low"], found["width"])
+            LogLinear(answer["bits"])
+            if answer["grid"] == "log"
+            else Linear(answer["low"], answer["width"])
         )
         return HeatCounts(
             y,
-            found["t0_ns"],
-            found["interval_ns"],
+            answer["t0_ns"],
+            answer["interval_ns"],
             grid,
-            _integers(found["column"], "<u4"),
-            _integers(found["index"], "<u4"),
-            _integers(found["count"], "<u8"),
+            _integers(answer["column"], "<u4"),
+            _integers(answer["index"], "<u4"),
+            _integers(answer["count"], "<u8"),
             weight,
-            events=found["events"],
-            damaged=found["damaged"],
-            without_y=found["without_y"],
-            filtered=found["skipped_by_filter"],
-            outside=found["outside"],
-            lost=found["losses"],
-            unpaired=found["unpaired"],
-            averaged=found["averaged"],
+            events=answer["events"],
+            damaged=answer["damaged"],
+            without_y=answer["without_y"],
+            filtered=answer["skipped_by_filter"],
+            outside=answer["outside"],
+            lost=answer["losses"],
+            unpaired=answer["unpaired"],
+            averaged=answer["averaged"],
             conditional=bool(where),
-            assumptions=tuple(found["assumptions"]),
+            assumptions=tuple(answer["assumptions"]),
         )
 
     def _where(self, more: Where | None = None) -> dict[str, list[str]] | None:
         both = {name: list(values) for name, values in {**self.where, **(more or {})}.items()}
         return both or None
 
-    def _asked(self, ask: Callable[[], _T]) -> _T:
+    def _ask_core(self, ask: Callable[[], _T]) -> _T:
         """The core's answer; its words about the file become an error with its place."""
         try:
             return ask()
@@ -218,14 +218,16 @@ def counts_alike(
     `read` takes a trace and the length of a column, None leaving that to the trace. Where traces
     choose differently, those with shorter columns are read again with the longest.
     """
-    found = [read(trace, None) for trace in traces]
-    longest = max((counts.interval_ns for counts in found if len(counts.count)), default=0)
+    counts_of_traces = [read(trace, None) for trace in traces]
+    longest = max(
+        (counts.interval_ns for counts in counts_of_traces if len(counts.count)), default=0
+    )
     return alike(
         [
             counts
             if counts.interval_ns == longest or not len(counts.count)
             else read(trace, longest)
-            for trace, counts in zip(traces, found, strict=True)
+            for trace, counts in zip(traces, counts_of_traces, strict=True)
         ]
     )
 
@@ -262,7 +264,7 @@ def dimensions(
     """
     budget, size = BUDGET, sum(trace.path.stat().st_size for trace in traces)
     summaries = [trace.summary() for trace in traces]
-    found, left = [], []
+    dimensions_found, left_out = [], []
     for name in NAMES:
         ios: dict[str, int] = {}
         for summary in summaries:
@@ -274,11 +276,11 @@ def dimensions(
         ):
             continue
         if len(values) * size > budget:
-            left.append(name)
+            left_out.append(name)
             continue
         budget -= len(values) * size
-        found.append(dimension(name, values, traces, whole, read))
-    return found, left
+        dimensions_found.append(dimension(name, values, traces, whole, read))
+    return dimensions_found, left_out
 
 
 def dimension(
@@ -296,7 +298,10 @@ def dimension(
     `growing` says that events came after the whole was counted: they are left out of the parts.
     """
     rest, *parts = alike(
-        [whole, *(merge(alike([read(each, {name: [value]}) for each in held])) for value in values)]
+        [
+            whole,
+            *(merge(alike([read(events, {name: [value]}) for events in held])) for value in values),
+        ]
     )
     named = []
     for value, part in zip(values, parts, strict=True):

@@ -71,7 +71,7 @@ def verify_recording(
         wrong |= {part.path: words for part, words in damages(parts[start : start + BLOCK])}
         progress(min(start + BLOCK, len(parts)), len(parts))
     recording = Recording(path)
-    found = [
+    findings = [
         *_of_segments(recording),
         *_of_maps(recording, wrong),
         *_of_hot(recording),
@@ -87,10 +87,10 @@ def verify_recording(
             for damaged_list in damaged_lists(path, recording.facts)
         ),
     ]
-    if repair and any(each.is_derived for each in found):
-        found = _repaired(path, found)
-    others = [
-        each
+    if repair and any(finding.is_derived for finding in findings):
+        findings = _repair(path, findings)
+    other_files = [
+        path_of_other
         for name in (
             FACTS,
             "lock",
@@ -99,58 +99,58 @@ def verify_recording(
             "names/processes.jsonl",
             "marks.jsonl",
         )
-        if (each := path / name).is_file()
+        if (path_of_other := path / name).is_file()
     ] + sorted((path / "hot").glob("*.arrows"))
     kept = more(path, repair, progress) if more is not None else Verification("recording", 0, 0)
-    there = [part.path for part in parts if part.path.exists()]
+    present = [part.path for part in parts if part.path.exists()]
     return Verification(
         "recording",
-        len(there) + len(others) + kept.files,
-        _size([*there, *others]) + kept.size_bytes,
+        len(present) + len(other_files) + kept.files,
+        _size([*present, *other_files]) + kept.size_bytes,
         sum(part.crc32 is None for part in parts) + kept.unverified,
-        tuple(sorted((*found, *kept.findings), key=lambda each: each.path)),
+        tuple(sorted((*findings, *kept.findings), key=lambda each: each.path)),
     )
 
 
 def _size(paths: Sequence[Path]) -> int:
-    found = 0
+    size = 0
     for path in paths:
         with suppress(OSError):
-            found += path.stat().st_size
-    return found
+            size += path.stat().st_size
+    return size
 
 
 def _parts(path: Path, through: int) -> Iterator[Part]:
     """Sealed files and default maps that are there."""
-    noted = noted_segments(path)
+    lines = noted_segments(path)
     for kind in KINDS:
         yield from (
-            part_of(path, noted.get(number, {}), number, kind)
+            part_of(path, lines.get(number, {}), number, kind)
             for number in sealed_numbers(path / kind)
             if number > through
         )
     for name in MAP_NAMES:
         yield from (
-            part_of(path, noted.get(number, {}), number, name)
+            part_of(path, lines.get(number, {}), number, name)
             for number in sealed_numbers(path / MAPS / name)
         )
 
 
 def _of_segments(recording: Recording) -> Iterator[Finding]:
     for kind in KINDS:
-        for _, path, words, held in recording.lost_segments(kind):
+        for _, path, words, facts in recording.lost_segments(kind):
             yield Finding(
                 _name(recording, path),
                 "damaged" if path.exists() else "missing",
                 words,
-                _span(held, kind),
+                _span(facts, kind),
             )
 
 
 def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Finding]:
     through = recording.facts.dropped_through
     lost = {path for kind in KINDS for _, path, _, _ in recording.lost_segments(kind)}
-    noted = noted_segments(recording.path)
+    lines = noted_segments(recording.path)
     for path, words in recording.damaged_maps():
         number = int(path.stem)
         events = sealed_file(recording.path, number, "events")
@@ -159,12 +159,12 @@ def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Findin
             _name(recording, path),
             "damaged" if path.exists() else "missing",
             words,
-            "" if is_derived else _span(noted.get(number, {}), "events"),
+            "" if is_derived else _span(lines.get(number, {}), "events"),
             is_derived,
         )
-    told = {path for path, _ in recording.damaged_maps()}
+    reported = {path for path, _ in recording.damaged_maps()}
     for path, words in wrong.items():
-        if MAPS in str(path) and path not in told:
+        if MAPS in str(path) and path not in reported:
             yield Finding(_name(recording, path), "damaged", words)
 
 
@@ -196,9 +196,9 @@ def _span(held: Mapping[str, Any], kind: str) -> str:
     """The time that is lost, and how many events or samples, in words."""
     first, last = held.get("first_ns"), held.get("last_ns")
     counts = [
-        f"{each['events']} of {source}"
-        for source, each in (held.get("sources") or {}).items()
-        if each.get("events")
+        f"{facts['events']} of {source}"
+        for source, facts in (held.get("sources") or {}).items()
+        if facts.get("events")
     ]
     span = (
         f"{when(first)} to {when(last)}"
@@ -217,25 +217,25 @@ def when(ns: int) -> str:
     )
 
 
-def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
+def _repair(path: Path, found: list[Finding]) -> list[Finding]:
     """The findings after what can be derived was made anew."""
-    from .summary import mapped
+    from .summary import maps_of_file
 
     lock = take_lock(path)
     try:
         done: set[str] = set()
-        told = read(lock.fileno(), read_facts(path).is_signed)
-        noted = noted_segments(path)
+        lock_words = read(lock.fileno(), read_facts(path).is_signed)
+        lines = noted_segments(path)
         for number in sorted(
             {
-                int(Path(each.path).stem)
-                for each in found
-                if each.is_derived and each.path.startswith(MAPS)
+                int(Path(finding.path).stem)
+                for finding in found
+                if finding.is_derived and finding.path.startswith(MAPS)
             }
         ):
             events = sealed_file(path, number, "events")
-            check([part_of(path, noted.get(number, {}), number, "events")])
-            maps = mapped(events)
+            check([part_of(path, lines.get(number, {}), number, "events")])
+            maps = maps_of_file(events)
             with telling(path, "make default maps anew"):
                 for name in MAP_NAMES:
                     place = path / MAPS / name / f"{number:06}.parquet"
@@ -244,17 +244,26 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
                     done.add(str(place.relative_to(path)))
                 facts = {
                     key: value
-                    for key, value in noted[number].items()
+                    for key, value in lines[number].items()
                     if key not in ("bytes", "digests")
                 }
                 note_segment(path, number, facts)
-        if any(each.is_derived and not each.path.startswith(MAPS) for each in found):
+        if any(finding.is_derived and not finding.path.startswith(MAPS) for finding in found):
             rebuild_list(path)
             done |= {
-                each.path for each in found if each.is_derived and not each.path.startswith(MAPS)
+                finding.path
+                for finding in found
+                if finding.is_derived and not finding.path.startswith(MAPS)
             }
-        if told.sizes:
-            tell(lock, told.until_ns, {**told.sizes, SEGMENTS: (path / SEGMENTS).stat().st_size})
-        return [replace(each, is_repaired=each.is_derived and each.path in done) for each in found]
+        if lock_words.sizes:
+            tell(
+                lock,
+                lock_words.until_ns,
+                {**lock_words.sizes, SEGMENTS: (path / SEGMENTS).stat().st_size},
+            )
+        return [
+            replace(finding, is_repaired=finding.is_derived and finding.path in done)
+            for finding in found
+        ]
     finally:
         lock.close()

@@ -41,7 +41,7 @@ def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.Reco
     ValueError where columns differ in length, or a number stands for no name.
     """
     rows = int(raw["rows"])
-    made: dict[str, pa.Array] = {
+    arrays: dict[str, pa.Array] = {
         "source": _constant(source, rows),
         "time_ns": _plain(raw["time_ns"], pa.int64(), rows),
         "latency_bucket": _optional(
@@ -55,23 +55,23 @@ def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.Reco
         else pa.array(np.ones(rows, dtype=np.uint64)),
     }
     for name, kind in NUMBERS.items():
-        made[name] = _optional(raw, name, kind, rows)
+        arrays[name] = _optional(raw, name, kind, rows)
     for name in NAMED:
-        made[name] = _named(raw, name, names, rows)
-    return pa.RecordBatch.from_arrays([made[field.name] for field in EVENTS], schema=EVENTS)
+        arrays[name] = _name_column(raw, name, names, rows)
+    return pa.RecordBatch.from_arrays([arrays[field.name] for field in EVENTS], schema=EVENTS)
 
 
 def samples_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.RecordBatch:
     """A frame of samples with the columns of `schema.SAMPLES`. ValueError as in `events_of`."""
     rows = int(raw["rows"])
-    made = [
+    columns = [
         _constant(source, rows),
         _plain(raw["time_ns"], pa.int64(), rows),
-        _named(raw, "object", names, rows),
-        _named(raw, "field", names, rows),
+        _name_column(raw, "object", names, rows),
+        _name_column(raw, "field", names, rows),
         _plain(raw["value"], pa.int64(), rows),
     ]
-    return pa.RecordBatch.from_arrays(made, schema=SAMPLES)
+    return pa.RecordBatch.from_arrays(columns, schema=SAMPLES)
 
 
 def _constant(name: str, rows: int) -> pa.Array:
@@ -79,10 +79,10 @@ def _constant(name: str, rows: int) -> pa.Array:
 
 
 def _numbers(data: bytes, kind: str, rows: int) -> Any:
-    found = np.frombuffer(data, dtype=kind)
-    if len(found) != rows:
-        raise ValueError(f"a column has {len(found)} values, not {rows}")
-    return found
+    values = np.frombuffer(data, dtype=kind)
+    if len(values) != rows:
+        raise ValueError(f"a column has {len(values)} values, not {rows}")
+    return values
 
 
 def _plain(
@@ -108,38 +108,38 @@ def _bitmap(valid: bytes | None, rows: int) -> tuple[pa.Buffer | None, int]:
     has one."""
     if valid is None:
         return None, 0
-    held = _numbers(valid, "<u1", rows)
-    nulls = rows - int(np.count_nonzero(held))
+    is_valid = _numbers(valid, "<u1", rows)
+    nulls = rows - int(np.count_nonzero(is_valid))
     return (
-        (pa.py_buffer(np.packbits(held != 0, bitorder="little").tobytes()), nulls)
+        (pa.py_buffer(np.packbits(is_valid != 0, bitorder="little").tobytes()), nulls)
         if nulls
         else (None, 0)
     )
 
 
-def _named(raw: Mapping[str, Any], name: str, names: NameTables, rows: int) -> pa.Array:
+def _name_column(raw: Mapping[str, Any], name: str, names: NameTables, rows: int) -> pa.Array:
     """Names by a dictionary of those alone that this batch uses: what was seen hours ago is not
     written with each batch."""
-    known = names.learn(raw, name)
+    all_names = names.learn(raw, name)
     if name not in raw:
         return _no_names(rows)
     ids = _numbers(raw[name], "<u4", rows)
     valid = raw.get(f"{name}_valid")
-    held = np.ones(rows, dtype=bool) if valid is None else _numbers(valid, "<u1", rows) != 0
-    taken = ids[held]
-    if not len(taken):
+    is_valid = np.ones(rows, dtype=bool) if valid is None else _numbers(valid, "<u1", rows) != 0
+    valid_ids = ids[is_valid]
+    if not len(valid_ids):
         return _no_names(rows)
-    if int(taken.max()) >= len(known):
+    if int(valid_ids.max()) >= len(all_names):
         raise ValueError(
-            f"column {name}: number {int(taken.max())} stands for no name, {len(known)} are known"
+            f"column {name}: number {int(valid_ids.max())} stands for no name, {len(all_names)} are known"
         )
-    used = np.zeros(len(known), dtype=bool)
-    used[taken] = True
+    used = np.zeros(len(all_names), dtype=bool)
+    used[valid_ids] = True
     places = np.cumsum(used, dtype=np.int32) - 1
-    indices = np.where(held, places[np.where(held, ids, 0)], 0).astype(np.int32, copy=False)
-    dictionary = pa.array([known[number] for number in np.flatnonzero(used)], pa.string())
+    indices = np.where(is_valid, places[np.where(is_valid, ids, 0)], 0).astype(np.int32, copy=False)
+    dictionary = pa.array([all_names[number] for number in np.flatnonzero(used)], pa.string())
     return pa.DictionaryArray.from_arrays(
-        pa.array(indices, mask=None if len(taken) == rows else ~held), dictionary
+        pa.array(indices, mask=None if len(valid_ids) == rows else ~is_valid), dictionary
     )
 
 
@@ -168,10 +168,10 @@ def overridden(batch: pa.RecordBatch, job: str | None, shift_ns: int) -> pa.Reco
             pa.array(times + shift_ns),
         )
     if job is not None:
-        held = batch.column("job")
-        if held.null_count == len(held):
-            filled = _constant(job, len(held))
+        jobs = batch.column("job")
+        if jobs.null_count == len(jobs):
+            filled = _constant(job, len(jobs))
         else:
-            filled = pc.fill_null(held.cast(pa.string()), job).dictionary_encode()
+            filled = pc.fill_null(jobs.cast(pa.string()), job).dictionary_encode()
         batch = batch.set_column(batch.schema.get_field_index("job"), EVENTS.field("job"), filled)
     return batch

@@ -13,13 +13,17 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from ...files import RefusedFileError, map_regular
+from ..base.layout import KINDS, Kind, telling
+from ..base.loss_log import damage
+from .segments import write_segment
 
 LARGEST = 1 << 30
 """Bytes that a hot file may have; it is sealed long before."""
@@ -134,6 +138,48 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
         data.size - good,
         good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)),
     )
+
+
+@dataclass
+class RetiredLogs:
+    """Hot files of one number that take no more. is_sealed: whether their segment is written, so
+    that they are only to be removed, and `losses` to be noted."""
+
+    number: int
+    logs: dict[Kind, HotLog]
+    is_sealed: bool = False
+    losses: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def write(self, directory: Path, losses: Mapping[str, int], told_ns: int | None) -> None:
+        """Write their segment. ResultsError where the disk refuses: they stay as they are.
+
+        Args:
+            losses: records lost by source. told_ns: until when everything is there.
+        """
+        batches = {kind: _read_back(self.logs.get(kind)) for kind in KINDS}
+        write_segment(directory, self.number, batches["events"], batches["samples"], losses)
+        self.is_sealed = True
+        for kind, log in self.logs.items():
+            rows = log.rows - sum(batch.num_rows for batch in batches[kind])
+            if rows > 0:
+                words = f"hot {kind} {self.number:06} were damaged before they were sealed"
+                self.losses.append(damage(kind, last_ns(batches[kind]), told_ns, rows, words))
+
+    def remove(self) -> None:
+        """Remove the files. ResultsError where the disk refuses."""
+        for log in self.logs.values():
+            with telling(log.path, "remove what was sealed"):
+                log.path.unlink(missing_ok=True)
+
+
+def _read_back(log: HotLog | None) -> list[pa.RecordBatch]:
+    if log is None or not log.rows:
+        return []
+    with telling(log.path, "read what was recorded"):
+        try:
+            return read_hot(log.path, log.schema).batches
+        except FileNotFoundError:
+            return []
 
 
 def _goes_on(data: pa.Buffer, start: int) -> bool:

@@ -38,18 +38,18 @@ KEY = "iolab"
 def stretches(batches: Sequence[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.Table]:
     """The batches as tables of at most `rows` rows, each column in one piece, names in one
     dictionary a column."""
-    taken: list[pa.RecordBatch] = []
-    held = 0
-    for whole in batches:
-        for start in range(0, whole.num_rows, rows):
-            batch = whole.slice(start, rows)
-            if taken and held + batch.num_rows > rows:
-                yield _one_piece(taken)
-                taken, held = [], 0
-            taken.append(batch)
-            held += batch.num_rows
-    if taken:
-        yield _one_piece(taken)
+    record_batches: list[pa.RecordBatch] = []
+    batch_rows = 0
+    for batch_of_all in batches:
+        for start in range(0, batch_of_all.num_rows, rows):
+            batch = batch_of_all.slice(start, rows)
+            if record_batches and batch_rows + batch.num_rows > rows:
+                yield _one_piece(record_batches)
+                record_batches, batch_rows = [], 0
+            record_batches.append(batch)
+            batch_rows += batch.num_rows
+    if record_batches:
+        yield _one_piece(record_batches)
 
 
 def _one_piece(batches: list[pa.RecordBatch]) -> pa.Table:
@@ -112,7 +112,7 @@ class Tally:
         """Count rows of one source in the order of time."""
         if not part.num_rows:
             return
-        seen = self.count(source, part)
+        counted = self.count(source, part)
         if "count" in part.column_names:
             counts: npt.NDArray[Any] | None = numbers(part, "count")
             assert counts is not None
@@ -120,7 +120,7 @@ class Tally:
                 counts = None
             for name, totals in self._names.items():
                 _count_names(part.column(name).chunk(0), counts, totals)
-            _keep_largest(part, seen)
+            _keep_largest(part, counted)
 
     def count(self, source: str, part: pa.Table) -> dict[str, Any]:
         """Count rows as `take` does, without names and sizes. Returns what is counted of their
@@ -129,17 +129,17 @@ class Tally:
         events = part.num_rows
         if "count" in part.column_names:
             events = int(numbers(part, "count").sum())
-        seen = self.sources.setdefault(
+        counted = self.sources.setdefault(
             source, {"events": 0, "rows": 0, "first_ns": int(times[0]), "last_ns": int(times[-1])}
         )
         self.rows += part.num_rows
-        seen |= {
-            "events": seen["events"] + events,
-            "rows": seen["rows"] + part.num_rows,
-            "first_ns": min(seen["first_ns"], int(times[0])),
-            "last_ns": max(seen["last_ns"], int(times[-1])),
+        counted |= {
+            "events": counted["events"] + events,
+            "rows": counted["rows"] + part.num_rows,
+            "first_ns": min(counted["first_ns"], int(times[0])),
+            "last_ns": max(counted["last_ns"], int(times[-1])),
         }
-        return seen
+        return counted
 
     def span(self) -> dict[str, Any]:
         """Rows, first_ns, last_ns and sources, as `facts` has them."""
@@ -158,9 +158,9 @@ class Tally:
         there is one.
         """
         ranked = {
-            name: sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))
-            for name, held in self._names.items()
-            if held
+            name: sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            for name, counts in self._names.items()
+            if counts
         }
         return {
             **self.span(),
@@ -200,16 +200,16 @@ def _keep_largest(part: pa.Table, seen: dict[str, Any]) -> None:
         seen["largest_size"] = max(size, seen.get("largest_size", 0))
     latency, op = part.column("latency_ns").chunk(0), part.column("op").chunk(0)
     if latency.null_count < len(latency):
-        codes, values, known = (
+        codes, values, is_valid = (
             np.asarray(op.indices),
             numbers(part, "latency_ns"),
             np.asarray(latency.is_valid()),
         )
-        held = seen.setdefault("largest_latency", {})
+        largest = seen.setdefault("largest_latency", {})
         for code, name in enumerate(op.dictionary.to_pylist()):
-            own = values[(codes == code) & known]
+            own = values[(codes == code) & is_valid]
             if len(own):
-                held[name] = max(int(own.max()), held.get(name, 0))
+                largest[name] = max(int(own.max()), largest.get(name, 0))
 
 
 def _exact_sums(codes: npt.NDArray[Any], counts: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
@@ -276,15 +276,15 @@ class Maps:
             ("io.offset", self._offset_index(part)),
             ("io.size", _size_index(part)),
         ):
-            known, places = _dense(index)
+            distinct, places = _dense(index)
             grouped = (
-                pa.table({"key": who * len(known) + places, "count": counts, "spent": spent})
+                pa.table({"key": who * len(distinct) + places, "count": counts, "spent": spent})
                 .group_by("key", use_threads=False)
                 .aggregate([("count", "sum"), ("spent", "sum")])
             )
             keys = grouped.column("key").to_numpy()
             order = np.argsort(keys)
-            keys, place = np.divmod(keys[order], len(known))
+            keys, place = np.divmod(keys[order], len(distinct))
             keys, device_code = np.divmod(keys, devices)
             column, op_code = np.divmod(keys, len(op.dictionary))
             device_indices = pa.array(device_code.astype(np.int32), mask=device_code == devices - 1)
@@ -295,7 +295,7 @@ class Maps:
                         pa.array([source]).take(pa.array(np.zeros(len(keys), dtype=np.int32))),
                         op.dictionary.take(pa.array(op_code)),
                         device.dictionary.take(device_indices),
-                        known[place].astype(np.uint32),
+                        distinct[place].astype(np.uint32),
                         grouped.column("count_sum").to_numpy()[order],
                         grouped.column("spent_sum").to_numpy()[order],
                     ],
@@ -354,11 +354,11 @@ def _latency_index(part: pa.Table) -> npt.NDArray[np.uint64]:
 
 def _size_index(part: pa.Table) -> npt.NDArray[np.uint64]:
     """Few sizes occur, so each is put on the grid once."""
-    known, places = _dense(numbers(part, "size_bytes"))
+    distinct, places = _dense(numbers(part, "size_bytes"))
     return _or_without(
         part,
         "size_bytes",
-        np.array([_core.grid_index(int(size), LATENCY_BITS) for size in known], dtype=np.uint64)[
+        np.array([_core.grid_index(int(size), LATENCY_BITS) for size in distinct], dtype=np.uint64)[
             places
         ],
     )
@@ -378,11 +378,11 @@ def _or_without(
 def _dense(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """(different values ascending, place of each value among them)."""
     encoded = pa.array(values).dictionary_encode()
-    found = encoded.dictionary.to_numpy()
-    order = np.argsort(found)
+    distinct = encoded.dictionary.to_numpy()
+    order = np.argsort(distinct)
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    return found[order], ranks[np.asarray(encoded.indices)]
+    return distinct[order], ranks[np.asarray(encoded.indices)]
 
 
 def _spent(

@@ -40,7 +40,7 @@ from .segments import (
     part_of,
     read_list,
     stated_facts,
-    unlisted,
+    unlisted_files,
 )
 
 
@@ -63,7 +63,7 @@ def is_list_whole(
         return False
     if lock.sizes or not is_signed:
         return True
-    return bool(content.lines) and not unlisted(directory, after, content.lines)
+    return bool(content.lines) and not unlisted_files(directory, after, content.lines)
 
 
 def find_lost_files(directory: Path, after: int) -> dict[int, dict[Kind, Mapping[str, Any]]]:

@@ -134,7 +134,7 @@ def _write_events(
     maps, tally = Maps(_largest_offset(batches)), Tally()
 
     def facts() -> dict[str, Any]:
-        found = {
+        facts_of_events = {
             "schema": 1,
             "iolab": __version__,
             "number": number,
@@ -143,12 +143,12 @@ def _write_events(
             "label": label,
             "samples": samples,
         }
-        for source, each in found["sources"].items():
-            each["losses"] = losses.get(source, 0)
-        return found
+        for source, counts in facts_of_events["sources"].items():
+            counts["losses"] = losses.get(source, 0)
+        return facts_of_events
 
     def parts() -> Iterator[tuple[str, pa.Table]]:
-        for source, part in _counted(batches, tally):
+        for source, part in _count_parts(batches, tally):
             maps.take(source, part)
             yield source, part
 
@@ -173,7 +173,7 @@ def _about_samples(
         about = own_facts(path)
     elif any(batch.num_rows for batch in batches):
         tally = Tally()
-        for _ in _counted(batches, tally):
+        for _ in _count_parts(batches, tally):
             pass
         about = tally.facts()
     else:
@@ -190,20 +190,20 @@ def _write_samples(
     tally = Tally()
 
     def facts() -> dict[str, Any]:
-        found = tally.facts()
+        facts_of_samples = tally.facts()
         return {
             "schema": 1,
             "number": number,
             "has_events": has_events,
-            **{name: found[name] for name in ("rows", "first_ns", "last_ns", "sources")},
+            **{name: facts_of_samples[name] for name in ("rows", "first_ns", "last_ns", "sources")},
         }
 
     with replacing(sealed_file(directory, number, "samples")) as path:
-        write_parquet(path, SAMPLES, _counted(batches, tally), facts)
+        write_parquet(path, SAMPLES, _count_parts(batches, tally), facts)
     return facts()
 
 
-def _counted(batches: Sequence[pa.RecordBatch], tally: Any) -> Iterator[tuple[str, pa.Table]]:
+def _count_parts(batches: Sequence[pa.RecordBatch], tally: Any) -> Iterator[tuple[str, pa.Table]]:
     from .sealing import by_source, stretches
 
     for table in stretches(batches):
@@ -235,15 +235,15 @@ def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None
 def note_unlisted(directory: Path, number: int) -> None:
     """Append what the files of a segment hold where a kill came before its line."""
     line = noted_segments(directory).get(number, {})
-    held = {
+    paths = {
         kind: sealed_file(directory, number, kind)
         for kind in KINDS
         if sealed_file(directory, number, kind).exists()
     }
-    if all((line.get("bytes") or {}).get(kind) for kind in held):
+    if all((line.get("bytes") or {}).get(kind) for kind in paths):
         return
-    facts = {kind: own_facts(path) for kind, path in held.items()}
-    if any("damaged" in each for each in facts.values()):
+    facts = {kind: own_facts(path) for kind, path in paths.items()}
+    if any("damaged" in fact for fact in facts.values()):
         return
     with telling(directory / SEGMENTS, "add a line"):
         note_segment(
@@ -380,7 +380,7 @@ def _facts_of(
     return {**facts, "lost": listed if has_facts else {}, "bytes": size}
 
 
-def unlisted(
+def unlisted_files(
     directory: Path,
     after: int,
     lines: Mapping[int, Mapping[str, Any]] | None = None,

@@ -85,7 +85,7 @@ def ingest(
     # what can't be read is said before a directory is made; of standard input nothing is read twice
     streams = [
         stream if trace.path == STDIN else None
-        for trace, stream in zip(traces, [_opened(trace) for trace in traces], strict=True)
+        for trace, stream in zip(traces, [_open_stream(trace) for trace in traces], strict=True)
     ]
     if is_recording(directory):
         _check_same(Recording(directory), clock, directory)
@@ -102,12 +102,12 @@ def ingest(
                 label = f"import {len(files) + 1}"
                 # what an import that was killed left
                 writer.drop(label)
-                one = ingest_into(writer, trace, job=job, label=label, stream=stream)
+                ingested = ingest_into(writer, trace, job=job, label=label, stream=stream)
                 files.append(
-                    {**_origin(trace), "events": one.events, **({"job": job} if job else {})}
+                    {**_origin(trace), "events": ingested.events, **({"job": job} if job else {})}
                 )
                 writer.facts.write(directory)
-                done += one
+                done += ingested
     except BaseException:
         if not files:
             _remove_made(directory)
@@ -136,18 +136,18 @@ def ingest_into(
         events in place of segments of their own, and is flushed by the caller.
     FormatError where it can't be read; what was sealed of it under a label is removed again.
     """
-    held = pieces or _Pieces(writer, label)
-    seen = _Reading(held, source, job, shift_ns)
+    segments = pieces or _Pieces(writer, label)
+    reading = _Reading(segments, source, job, shift_ns)
     try:
-        for raw in _read(trace, stream if stream is not None else _opened(trace)):
-            seen.take(raw)
+        for raw in _read(trace, stream if stream is not None else _open_stream(trace)):
+            reading.take(raw)
         if pieces is None:
-            held.flush()
+            segments.flush()
     except BaseException:
         if label is not None:
             writer.drop(label)
         raise
-    done = seen.done
+    done = reading.done
     first, last = done.span or (None, None)
     about = trace.path.name if trace.path != STDIN else "standard input"
     for kind, count, words in (
@@ -156,16 +156,16 @@ def ingest_into(
         ("unpaired", done.unpaired, "unmatched issue or completion events"),
     ):
         if count:
-            writer.loss(kind, seen.source or "", first, last, count, f"{about}: {words}")
-    if seen.source is not None:
-        before = writer.facts.sources.get(seen.source, {})
+            writer.loss(kind, reading.source or "", first, last, count, f"{about}: {words}")
+    if reading.source is not None:
+        before = writer.facts.sources.get(reading.source, {})
         # what was taken in without being looked at so is not known to lack a column
-        known = (
+        columns = (
             {}
             if before and "columns" not in before
-            else {"columns": sorted(seen.columns | set(before.get("columns", ())))}
+            else {"columns": sorted(reading.columns | set(before.get("columns", ())))}
         )
-        writer.describe(seen.source, {**seen.about, **known})
+        writer.describe(reading.source, {**reading.about, **columns})
     return done
 
 
@@ -281,7 +281,7 @@ class _Reading:
             self._pieces.take(batch)
 
 
-def _opened(trace: Trace) -> Iterator[Mapping[str, Any]]:
+def _open_stream(trace: Trace) -> Iterator[Mapping[str, Any]]:
     """The trace's batches; what is no trace is found here, before a batch is asked for."""
     where = {name: list(values) for name, values in trace.where.items()} or None
     with _telling(trace):

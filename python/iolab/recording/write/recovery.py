@@ -77,8 +77,8 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
     lost = list(_lost_hot(directory))
     last = None
     for number in sorted({number for kind in KINDS for number in hot_numbers(directory, kind)}):
-        seen = _seal_left(directory, number, alive_ns)
-        last = max((each for each in (last, seen) if each is not None), default=None)
+        sealed_ns = _seal_left(directory, number, alive_ns)
+        last = max((time_ns for time_ns in (last, sealed_ns) if time_ns is not None), default=None)
     for loss in lost:
         _note(directory, loss)
     session = facts.sessions[-1] if facts.sessions else None
@@ -89,7 +89,7 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
         begun, (last or -1) + 1, alive_ns if begun <= alive_ns <= max(now_ns, last or 0) else 0
     )
     # one before it may reach further, where the clock was set back in between
-    until = max(until, *(each["until_ns"] or 0 for each in facts.sessions))
+    until = max(until, *(session["until_ns"] or 0 for session in facts.sessions))
     if until >= now_ns:
         return
     words = "the recorder was ended without closing the recording"
@@ -117,10 +117,10 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
         if sealed_file(directory, number, kind).exists() or not path.exists():
             continue
         with telling(path, "read what was left"):
-            found = read_hot(path, schema_of(kind))
-        batches[kind] = found.batches
-        if found.dropped:
-            torn[kind] = found
+            hot_read = read_hot(path, schema_of(kind))
+        batches[kind] = hot_read.batches
+        if hot_read.dropped:
+            torn[kind] = hot_read
     write_segment(directory, number, batches["events"], batches["samples"], {})
     note_unlisted(directory, number)
     for kind in KINDS:
@@ -151,9 +151,9 @@ def move_segments(origin: Path, directory: Path, take_number: Callable[[], int])
     ResultsError where one is not listed, or the disk refuses; those that were moved by then stay
     where they are, under their label.
     """
-    noted = noted_segments(origin)
+    lines = noted_segments(origin)
     numbers = sealed_numbers(origin / "events")
-    if any(number not in noted for number in numbers):
+    if any(number not in lines for number in numbers):
         raise ResultsError("holds segments that its list does not name", where=origin)
     with telling(directory, "take in segments"):
         folders: set[Path] = set()
@@ -170,7 +170,7 @@ def move_segments(origin: Path, directory: Path, take_number: Callable[[], int])
                 target.parent.mkdir(parents=True, exist_ok=True)
                 source.rename(target)
                 folders.add(target.parent)
-            append_line(directory / SEGMENTS, {**noted[number], "number": new}, durable=True)
+            append_line(directory / SEGMENTS, {**lines[number], "number": new}, durable=True)
         for folder in folders:
             sync_folder(folder)
     return len(numbers)

@@ -101,39 +101,39 @@ class Retention:
         drops = self.archived if self.drops_archived else None
         if (most_bytes, most_age, drops) == (None, None, None) and not _maps_due(facts, now_ns):
             return 0
-        held = self._look(facts, halves, monotonic)
-        total = sum(each.bytes for each in held.values())
+        segments = self._look(facts, halves, monotonic)
+        total = sum(segment.bytes for segment in segments.values())
         goes: dict[int, _Held] = {}
-        for number in sorted(held):
-            each = held[number]
+        for number in sorted(segments):
+            candidate = segments[number]
             old = (drops is not None and number <= drops) or (
                 most_age is not None
                 and (self.archived is None or number <= self.archived)
-                and each.last_ns is not None
+                and candidate.last_ns is not None
                 and (
-                    each.last_ns < now_ns - most_age * 1_000_000_000
-                    and monotonic - each.seen >= most_age
+                    candidate.last_ns < now_ns - most_age * 1_000_000_000
+                    and monotonic - candidate.seen >= most_age
                 )
             )
             if not old and (most_bytes is None or total <= most_bytes):
                 break
-            goes[number] = each
-            total -= each.bytes
+            goes[number] = candidate
+            total -= candidate.bytes
         if not goes and not _maps_due(facts, now_ns):
             return 0
         self._note(goes)
-        maps, noted = self._known_maps(facts), noted_segments(self._directory)
+        maps, lines = self._known_maps(facts), noted_segments(self._directory)
         before = None if facts.dropped is None else dict(facts.dropped)
         try:
             if goes:
                 _count(facts, goes)
-            spent = self._old_maps(facts, goes, maps, noted, now_ns)
+            spent = self._old_maps(facts, goes, maps, lines, now_ns)
             facts.write(self._directory)
         except (OSError, ResultsError):
             facts.dropped = before
             raise
         for number in goes:
-            del held[number]
+            del segments[number]
         self._spent = spent
         self._remove(facts)
         return len(goes)
@@ -150,22 +150,24 @@ class Retention:
     def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
         """Segments that are there: those that are new are looked at, and those again that were half
         sealed or could not be read."""
-        there = {
+        present = {
             number
             for kind in KINDS
             for number in sealed_numbers(self._directory / kind)
             if number > facts.dropped_through
         }
-        again = {number: self._held[number].seen for number in self._unsure & self._held.keys()}
-        for number in self._held.keys() - (there - self._unsure):
+        seen_before = {
+            number: self._held[number].seen for number in self._unsure & self._held.keys()
+        }
+        for number in self._held.keys() - (present - self._unsure):
             del self._held[number]
         unsure = set(halves)
         new: dict[int, _Held] = {}
         for kind in KINDS:
-            for number, _, each in sealed_facts(
+            for number, _, facts_of_file in sealed_facts(
                 self._directory, kind, facts.dropped_through, self._held.keys()
             ):
-                if "damaged" in each:
+                if "damaged" in facts_of_file:
                     unsure.add(number)
                 so_far = new.get(
                     number,
@@ -174,22 +176,24 @@ class Retention:
                         None,
                         {},
                         False,
-                        again.get(number, monotonic if self._looked else -math.inf),
+                        seen_before.get(number, monotonic if self._looked else -math.inf),
                     ),
                 )
                 events = so_far.events
                 if kind == "events":
                     events = {
-                        source: int(counts["events"]) for source, counts in each["sources"].items()
+                        source: int(counts["events"])
+                        for source, counts in facts_of_file["sources"].items()
                     }
                 last = max(
-                    (at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None
+                    (at for at in (so_far.last_ns, facts_of_file["last_ns"]) if at is not None),
+                    default=None,
                 )
                 new[number] = _Held(
-                    so_far.bytes + int(each["bytes"]),
+                    so_far.bytes + int(facts_of_file["bytes"]),
                     last,
                     events,
-                    so_far.mapped or "offset_width" in each,
+                    so_far.mapped or "offset_width" in facts_of_file,
                     so_far.seen,
                 )
         self._held |= new
@@ -198,32 +202,36 @@ class Retention:
 
     def _note(self, goes: Mapping[int, _Held]) -> None:
         """What a map is of is told by the line alone, once its segment is gone."""
-        noted = noted_segments(self._directory)
+        lines = noted_segments(self._directory)
         missing = {
-            number for number, segment in goes.items() if segment.mapped and number not in noted
+            number for number, segment in goes.items() if segment.mapped and number not in lines
         }
         if missing:
-            for number, _, each in sealed_facts(self._directory, "events", min(missing) - 1):
+            for number, _, facts_of_file in sealed_facts(
+                self._directory, "events", min(missing) - 1
+            ):
                 if number in missing:
                     with telling(self._directory / SEGMENTS, "add a line"):
-                        note_segment(self._directory, number, each)
+                        note_segment(self._directory, number, facts_of_file)
 
     def _known_maps(self, facts: Facts) -> dict[int, _Map]:
         """Default maps of segments that are gone, ascending. What a kill left of some, which
         answers nothing, is removed."""
         if self._maps is None:
-            noted, whole = (
+            lines, complete = (
                 noted_segments(self._directory),
                 set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0])),
             )
-            known: dict[int, _Map] = {}
+            maps: dict[int, _Map] = {}
             for number in sorted(_numbers_of_maps(self._directory, facts)):
-                found = _map(self._directory, number, noted) if number in whole else None
-                if found is not None:
-                    known[number] = found
-                elif not _says_nothing(self._directory, noted):
+                map_of_segment = (
+                    _map(self._directory, number, lines) if number in complete else None
+                )
+                if map_of_segment is not None:
+                    maps[number] = map_of_segment
+                elif not _says_nothing(self._directory, lines):
                     _remove_maps(self._directory, number)
-            self._maps = known
+            self._maps = maps
         return self._maps
 
     def _old_maps(
@@ -239,9 +247,9 @@ class Retention:
         most_bytes, most_age = map_limits(facts)
         useless = []
         for number in goes:
-            found = _map(self._directory, number, noted)
-            if found is not None:
-                maps[number] = found
+            map_of_segment = _map(self._directory, number, noted)
+            if map_of_segment is not None:
+                maps[number] = map_of_segment
             elif not _says_nothing(self._directory, noted):
                 useless.append(number)
         total, last, spent = sum(heat_map.bytes for heat_map in maps.values()), 0, []
@@ -354,23 +362,23 @@ def finish_dropping(
             if number <= facts.dropped_through:
                 with telling(directory, "remove an old segment"):
                     sealed_file(directory, number, kind).unlink(missing_ok=True)
-    noted = noted_segments(directory)
-    live = {number: line for number, line in noted.items() if number > facts.dropped_through}
-    if len(noted) <= 2 * len(live) + STALE:
+    lines = noted_segments(directory)
+    live = {number: line for number, line in lines.items() if number > facts.dropped_through}
+    if len(lines) <= 2 * len(live) + STALE:
         return
     mapped = _numbers_of_maps(directory, facts) if maps is None else maps
-    short = sum(1 for number in mapped if "maps" in noted.get(number, {}))
-    if len(noted) - short > 2 * len(live) + STALE:
+    short = sum(1 for number in mapped if "maps" in lines.get(number, {}))
+    if len(lines) - short > 2 * len(live) + STALE:
         old = [
-            _shortened(directory, number, noted[number])
-            for number in sorted(noted.keys() & set(mapped))
+            _shorten_line(directory, number, lines[number])
+            for number in sorted(lines.keys() & set(mapped))
         ]
         shrinks(SEGMENTS)
         with telling(directory / SEGMENTS, "shorten it"):
             rewrite(directory / SEGMENTS, [*old, *live.values()])
 
 
-def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_line(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     """What the maps of a segment that is gone need to be read: number, span, sources, width of
     offsets, and their bytes."""
     return {
@@ -380,16 +388,16 @@ def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[st
         "maps": line.get("maps") or _map_bytes(directory, number),
         **({"lost": line["lost"]} if "lost" in line else {}),
         **{
-            name: {map_name: held.get(map_name) for map_name in MAP_NAMES}
+            name: {map_name: values.get(map_name) for map_name in MAP_NAMES}
             for name in ("bytes", "digests")
-            if isinstance(held := line.get(name), dict)
+            if isinstance(values := line.get(name), dict)
         },
     }
 
 
 def drop_label(directory: Path, facts: Facts, label: str) -> int:
     """Remove the sealed segments of a label with their maps. Returns how many."""
-    segments = labelled(directory, facts, label)
+    segments = segments_of_label(directory, facts, label)
     for number, _ in segments:
         with telling(directory, "remove a segment"):
             note_dropped(directory, number)
@@ -400,7 +408,9 @@ def drop_label(directory: Path, facts: Facts, label: str) -> int:
     return len(segments)
 
 
-def labelled(directory: Path, facts: Facts, label: str) -> list[tuple[int, Mapping[str, Any]]]:
+def segments_of_label(
+    directory: Path, facts: Facts, label: str
+) -> list[tuple[int, Mapping[str, Any]]]:
     """Numbers and facts of the sealed segments of events of a label."""
     return [
         (number, segment)

@@ -5,12 +5,9 @@ and at cuts."""
 from __future__ import annotations
 
 import math
-import os
-import stat
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal
@@ -21,7 +18,6 @@ from ...clock import Clock, SystemClock
 from ...errors import ResultsError
 from ..base.layout import (
     GROWING,
-    KINDS,
     MARKS,
     PROCESSES,
     Kind,
@@ -31,14 +27,14 @@ from ..base.layout import (
     telling,
 )
 from ..base.lock import LOCK, read_lock, take_lock, tell
-from ..base.loss_log import LossLog, damage, loss_of, noted
+from ..base.loss_log import LossLog, loss_of, noted_losses
 from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
-from ..segments.hot import HotLog, last_ns, read_hot
+from ..segments.hot import HotLog, RetiredLogs
 from ..segments.segments import write_segment
 from .recovery import highest_number, move_segments, note_damage, recover
-from .retention import Retention, drop_label, finish_dropping, labelled
+from .retention import Retention, drop_label, finish_dropping, segments_of_label
 
 SEAL_S = 60.0
 SEAL_BYTES = 64 * 2**20
@@ -60,25 +56,6 @@ class PutOffError(ResultsError):
     lost."""
 
 
-@dataclass
-class _Retired:
-    """Hot files of one number that take no more. `sealed`: whether their segment is written, so
-    that they are only to be removed, and `losses` to be noted."""
-
-    number: int
-    logs: dict[Kind, HotLog]
-    sealed: bool = False
-    losses: list[Mapping[str, Any]] = field(default_factory=list)
-
-
-def keep_private(directory: Path) -> None:
-    """Let nobody but its owner into a directory that is one's own."""
-    with telling(directory, "keep it from other users"):
-        status = directory.stat()
-        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
-            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
-
-
 class RecordingWriter:
     """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context
     manager.
@@ -97,7 +74,7 @@ class RecordingWriter:
         self._guard = threading.RLock()
         self._number = 0
         self._logs: dict[Kind, HotLog] = {}
-        self._retired: list[_Retired] = []
+        self._retired: list[RetiredLogs] = []
         self._losses: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
         self._lost = LossLog(directory, self._shrinks)
@@ -144,7 +121,7 @@ class RecordingWriter:
         with telling(path, "make a recording here"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=mode, exist_ok=True)
-            if any(each.name != LOCK for each in path.iterdir()):
+            if any(entry.name != LOCK for entry in path.iterdir()):
                 raise ResultsError(
                     "is not empty and holds no recording",
                     where=path,
@@ -197,14 +174,14 @@ class RecordingWriter:
             remove_temporary(path)
             note_damage(path, facts)
             finish_dropping(path, facts)
-            told, changed_ns = read_lock(path, is_signed=facts.is_signed)
-            alive_ns = told.until_ns or changed_ns
+            lock_words, changed_ns = read_lock(path, is_signed=facts.is_signed)
+            alive_ns = lock_words.until_ns or changed_ns
             recover(path, facts, alive_ns or 0, begun.from_ns)
             earlier = [
-                each
+                time_ns
                 for session in facts.sessions
-                for each in (session["from_ns"], session["until_ns"])
-                if each is not None
+                for time_ns in (session["from_ns"], session["until_ns"])
+                if time_ns is not None
             ]
             new = (
                 [name for name in sources or () if name not in facts.sources]
@@ -287,10 +264,10 @@ class RecordingWriter:
         have gaps. ResultsError where the disk refuses: nothing of it is here then.
         """
         with self._guard:
-            about, losses = read_facts(origin).sources, noted(origin).lines
+            about, losses = read_facts(origin).sources, noted_losses(origin).lines
             # numbers follow the order in which segments are sealed
             self._seal_all()
-            before = [facts for _, facts in labelled(self.directory, self.facts, label)]
+            before = [facts for _, facts in segments_of_label(self.directory, self.facts, label)]
             words = f"another attempt at {label} replaced this one"
             for facts in before:
                 for source in facts["sources"]:
@@ -404,9 +381,9 @@ class RecordingWriter:
             # second later it is said again
             self._tell_lock()
             passed = self._system.monotonic()
-            again = self._retired and passed - self._failed >= RETRY_S
+            is_retry = self._retired and passed - self._failed >= RETRY_S
             try:
-                if again or self._full() or passed - self._since >= SEAL_S:
+                if is_retry or self._full() or passed - self._since >= SEAL_S:
                     self.seal()
                 elif passed - self._dropped >= DROP_S:
                     self._drop_old()
@@ -533,7 +510,10 @@ class RecordingWriter:
                 )
         hot = {
             str(log.path.relative_to(self.directory)): log.bytes
-            for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed))
+            for logs in (
+                self._logs,
+                *(segment.logs for segment in self._retired if not segment.is_sealed),
+            )
             for log in logs.values()
         }
         # where the disk refuses, a second later it is said again
@@ -576,7 +556,7 @@ class RecordingWriter:
         if self._logs:
             for log in self._logs.values():
                 log.close()
-            self._retired.append(_Retired(self._number, self._logs))
+            self._retired.append(RetiredLogs(self._number, self._logs))
             self._logs, self._since = {}, math.inf
 
     def _seal_all(self) -> None:
@@ -592,43 +572,21 @@ class RecordingWriter:
         # a minute of events takes a hundred MiB to seal, which would stay with the process
         pa.default_memory_pool().release_unused()
 
-    def _seal_one(self, retired: _Retired) -> None:
-        logs = retired.logs
-        if not retired.sealed:
-            batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
-            write_segment(
-                self.directory, retired.number, batches["events"], batches["samples"], self._losses
-            )
-            retired.sealed, self._losses = True, {}
-            for kind, log in logs.items():
-                rows = log.rows - sum(each.num_rows for each in batches[kind])
-                if rows > 0:
-                    words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
-                    retired.losses.append(
-                        damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words)
-                    )
-        for log in logs.values():
-            with telling(log.path, "remove what was sealed"):
-                log.path.unlink(missing_ok=True)
+    def _seal_one(self, retired: RetiredLogs) -> None:
+        if not retired.is_sealed:
+            retired.write(self.directory, self._losses, self._sessions.told_ns)
+            self._losses = {}
+        retired.remove()
         while retired.losses:
             self._lost.add(retired.losses[0], self.facts.dropped)
             del retired.losses[0]
-
-    def _read_back(self, log: HotLog | None) -> list[pa.RecordBatch]:
-        if log is None or not log.rows:
-            return []
-        with telling(log.path, "read what was recorded"):
-            try:
-                return read_hot(log.path, log.schema).batches
-            except FileNotFoundError:
-                return []
 
     def _drop_old(self) -> None:
         self._dropped = self._system.monotonic()
         told_ns = self._sessions.told_ns
         now_ns = self._system.realtime_ns() if told_ns is None else told_ns
         self._retention.apply(
-            self.facts, now_ns, [each.number for each in self._retired], self._dropped
+            self.facts, now_ns, [segment.number for segment in self._retired], self._dropped
         )
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:

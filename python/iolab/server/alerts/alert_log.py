@@ -50,25 +50,25 @@ class LogFile:
         """The latest lines, the oldest first, of the file and of that before it; damaged ones are
         left out, as is one that is still being written."""
         try:
-            now, then = _opened(self.path), _opened(self._before)
+            now, then = _read_end(self.path), _read_end(self._before)
         except OSError as error:
             raise FormatError(f"the log of alerts can't be read: {error.strerror}") from None
         # another service may have moved the file between the two
         parts = [then[1], now[1]] if now[0] != then[0] else [now[1]]
         texts = [text for data in parts for text in data.split(b"\n")[:-1]]
-        found: list[AlertLine] = []
-        while texts and len(found) < MOST:
+        alert_lines: list[AlertLine] = []
+        while texts and len(alert_lines) < MOST:
             line = _line(texts.pop())
             if line is not None:
-                found.append(line)
-        return AlertLog(lines=found[::-1], left=len(texts))
+                alert_lines.append(line)
+        return AlertLog(lines=alert_lines[::-1], left=len(texts))
 
     @property
     def _before(self) -> Path:
         return self.path.with_name(f"{self.path.name}.1")
 
 
-def _opened(path: Path) -> tuple[int | None, bytes]:
+def _read_end(path: Path) -> tuple[int | None, bytes]:
     """(which file it is, None for none; its whole content). One that somebody else let grow is cut
     to its end."""
     try:

@@ -43,31 +43,31 @@ def parse_hours(text: str) -> Hours | None:
     words = " ".join(text.lower().split())
     if not words:
         return None
-    found = _FORM.fullmatch(words)
-    if found is None:
+    match = _FORM.fullmatch(words)
+    if match is None:
         raise UsageError(f"'{text}' is not a time of day", hint="such as 08:00-18:00 mon-fri")
-    first, until = (int(found[place]) * 60 + int(found[place + 1]) for place in (1, 3))
+    first, until = (int(match[place]) * 60 + int(match[place + 1]) for place in (1, 3))
     # an end of 24:00 is the day's
-    if int(found[2]) > 59 or int(found[4]) > 59 or first >= 24 * 60 or until > 24 * 60:
+    if int(match[2]) > 59 or int(match[4]) > 59 or first >= 24 * 60 or until > 24 * 60:
         raise UsageError(f"'{text}' is not a time of day", hint="hours go from 00:00 to 24:00")
-    return Hours(first, until, _days(found[5] or "all", text))
+    return Hours(first, until, _days(match[5] or "all", text))
 
 
 def _days(words: str, text: str) -> frozenset[int]:
-    found: set[int] = set()
+    days: set[int] = set()
     for word in words.split(","):
         begin, dash, end = word.partition("-")
         if word in _SETS:
-            found |= _SETS[word]
+            days |= _SETS[word]
         elif begin in DAYS and (not dash or end in DAYS):
             first, last = DAYS.index(begin), DAYS.index(end or begin)
-            found |= {(first + place) % 7 for place in range((last - first) % 7 + 1)}
+            days |= {(first + place) % 7 for place in range((last - first) % 7 + 1)}
         else:
             raise UsageError(
                 f"'{word}' is not a day, in '{text}'",
                 hint=f"there are {', '.join(DAYS)}, {', '.join(_SETS)}; mon-fri, sat,sun",
             )
-    return frozenset(found)
+    return frozenset(days)
 
 
 State = Literal["clear", "pending", "raised", "quiet", "unknown"]
@@ -128,7 +128,7 @@ def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Ev
         return replace(before, turned_ns=None), None
     now = replace(before, value=reading.value)
     if now.state == "raised":
-        return _raised(alert, now, reading)
+        return _step_raised(alert, now, reading)
     if not beyond(alert, reading.value):
         return (
             now if now.state == "clear" else Standing("clear", reading.from_ns, value=reading.value)
@@ -142,7 +142,7 @@ def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Ev
     return now, None
 
 
-def _raised(alert: Alert, now: Standing, reading: Reading) -> tuple[Standing, Event | None]:
+def _step_raised(alert: Alert, now: Standing, reading: Reading) -> tuple[Standing, Event | None]:
     assert reading.value is not None
     if not beyond(alert, reading.value):
         turned = now.turned_ns if now.turned_ns is not None else reading.from_ns
@@ -170,10 +170,10 @@ def sentence(alert: Alert, unit: str = "") -> str:
     if alert.also_when_clear:
         parts.append("also when clear")
     does = [
-        f"runs {each.name}"
-        if each.do == "command"
-        else f"keeps {each.statistic} for {each.minutes} min"
-        for each in alert.actions
-        if each.do != "log"
+        f"runs {action.name}"
+        if action.do == "command"
+        else f"keeps {action.statistic} for {action.minutes} min"
+        for action in alert.actions
+        if action.do != "log"
     ]
     return ", ".join(parts) + (f"; {' and '.join(does)}" if does else "")

@@ -76,7 +76,7 @@ class Commands:
         self._closed.set()
         with self._lock:
             for process in self._running.values():
-                _ended(process)
+                _kill_session(process)
 
     def _await(
         self, name: str, process: subprocess.Popen[bytes], failed: Callable[[str], None]
@@ -84,7 +84,7 @@ class Commands:
         try:
             code = process.wait(LONGEST_S)
         except subprocess.TimeoutExpired:
-            _ended(process)
+            _kill_session(process)
             failed(f"command '{name}' took more than {LONGEST_S:g} s and was ended")
             return
         if code and not self._closed.is_set():
@@ -94,7 +94,7 @@ class Commands:
             )
 
 
-def _ended(process: subprocess.Popen[bytes]) -> None:
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
     """A command and what it started, which are a session of their own."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
@@ -127,7 +127,7 @@ def read_commands(path: Path | None) -> Commands:
                     where=path,
                     hint=f"chmod go-w {path}, and own it",
                 )
-            found = tomllib.load(file)
+            table = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"can't be read: {error.strerror}", where=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -136,7 +136,7 @@ def read_commands(path: Path | None) -> Commands:
             where=path,
             hint='a line is: name = ["/path/to/program", "argument"]',
         ) from None
-    for name, words in found.items():
+    for name, words in table.items():
         if re.fullmatch(NAMES, name) is None:
             raise UsageError(
                 f"'{name}' is not a name of a command",
@@ -154,4 +154,4 @@ def read_commands(path: Path | None) -> Commands:
                 where=path,
                 hint=f'write {name} = ["/path/to/program", "argument"]',
             )
-    return Commands({name: tuple(words) for name, words in found.items()})
+    return Commands({name: tuple(words) for name, words in table.items()})

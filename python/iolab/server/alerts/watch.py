@@ -91,11 +91,13 @@ class Watch:
             except (FormatError, NotServed):
                 continue  # a damaged file watches nothing; saving one of that name replaces it
 
-    def listed(self) -> Alerts:
+    def list_alerts(self) -> Alerts:
         """All alerts, and how they stand."""
         with self._lock:
-            held = [replace(each) for _, each in sorted(self._watched.items())]
-        return Alerts(alerts=[_state(each) for each in held], commands=self._commands.names)
+            all_watched = [replace(watched) for _, watched in sorted(self._watched.items())]
+        return Alerts(
+            alerts=[_state(watched) for watched in all_watched], commands=self._commands.names
+        )
 
     def put(self, name: str, alert: Alert) -> Alerts:
         """Watch for something, in place of what had that name. UsageError where it can't be
@@ -104,7 +106,7 @@ class Watch:
         self._documents.write(name, alert)
         with self._lock:
             self._watched[name] = _Watched(alert)
-        return self.listed()
+        return self.list_alerts()
 
     def remove(self, name: str) -> None:
         """Watch for it no more."""
@@ -148,17 +150,17 @@ class Watch:
     def look(self) -> None:
         """Judge what came since the last look, and do what follows."""
         with self._lock:
-            held = list(self._watched.values())
-        for each in held:
+            all_watched = list(self._watched.values())
+        for watched in all_watched:
             try:
-                self._judge(each)
+                self._judge(watched)
             except IolabError as error:
-                self._problem(each, error.message)
+                self._problem(watched, error.message)
             except (
                 Exception
             ) as error:  # a fault at one alert must not end the watch over the others
                 self._problem(
-                    each, f"the watch failed at this, a fault of iolab's: {error!r}"[:300]
+                    watched, f"the watch failed at this, a fault of iolab's: {error!r}"[:300]
                 )
 
     def run(self, stopping: threading.Event) -> None:
@@ -170,9 +172,9 @@ class Watch:
             stopping.wait(max(PERIOD - took, took, 0.05))
         with self._lock:
             raised = [
-                each
-                for each in self._watched.values()
-                if each.standing.state == "raised" and not each.told
+                watched
+                for watched in self._watched.values()
+                if watched.standing.state == "raised" and not watched.told
             ]
         for each in raised:
             self._line(
@@ -319,7 +321,7 @@ class Watch:
     def _keep(self, recording: str, action: Keep) -> str:
         """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
         this still runs. Why it isn't kept, or nothing."""
-        asked = parse(action.statistic)
+        statistic = parse(action.statistic)
         try:
             place = self._store.writable_path(recording)
             now = self._now() + ahead_ns(read_facts(place))
@@ -327,7 +329,7 @@ class Watch:
             states = [
                 row["state"]
                 for row in manage.list_kept(place)
-                if same(asked, parse(row["statistic"]))
+                if same(statistic, parse(row["statistic"]))
             ]
             if states != ["suspended"]:
                 change = manage.resume if states else manage.add

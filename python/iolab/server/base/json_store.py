@@ -48,10 +48,10 @@ class JsonStore(Generic[Document]):
     def names(self) -> list[str]:
         """Names of what is saved, ascending."""
         try:
-            found = [path.stem for path in self.directory.iterdir() if path.suffix == _SUFFIX]
+            stems = [path.stem for path in self.directory.iterdir() if path.suffix == _SUFFIX]
         except OSError:
             return []
-        return sorted(name for name in found if re.fullmatch(NAMES, name))[: self.most]
+        return sorted(name for name in stems if re.fullmatch(NAMES, name))[: self.most]
 
     def read(self, name: str) -> tuple[Document, int]:
         """(a saved document, when it was saved in ns since 1970); NotServed where there is none,

@@ -72,7 +72,7 @@ def search(folder: Path) -> Contents:
             if searched > MOST:
                 words = f"has more than {MOST} directories; the others were not searched"
                 contents.problems.append((folder, words))
-                return _sorted(contents)
+                return _sort_places(contents)
             try:
                 kind = kind_of(directory)
                 if kind != "folder":
@@ -83,7 +83,7 @@ def search(folder: Path) -> Contents:
                 reason = f"can't be read: {error.strerror or error}"
                 contents.problems.append((directory, reason))
         level = below
-    return _sorted(contents)
+    return _sort_places(contents)
 
 
 def _folders(directory: Path) -> list[Path]:
@@ -95,7 +95,7 @@ def _folders(directory: Path) -> list[Path]:
         )
 
 
-def _sorted(contents: Contents) -> Contents:
+def _sort_places(contents: Contents) -> Contents:
     contents.places.sort(key=lambda place: place[1])
     return contents
 
@@ -143,7 +143,7 @@ class Store:
         self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
         for path in paths:
             self._add_given(path)
-        self._traces = self._opened()
+        self._traces = self._open_traces()
         self.refresh()
         if paths and not (self._paths or self.results or self.histories or self.archives):
             reasons = [f"{path}: {reason}" for path, reason in self.problems]
@@ -244,13 +244,13 @@ class Store:
             history = History(directory)
         except ResultsError:
             return  # its problem is stated where it is listed
-        served = {_resolved(path) for path in self.results.values()}
+        served = {_resolve(path) for path in self.results.values()}
         for entry in history.entries:
             path = history.directory(entry)
             if path in self._known:
                 continue
             self._known.add(path)
-            resolved = _resolved(path)
+            resolved = _resolve(path)
             if resolved not in served and (resolved / MANIFEST).exists():
                 self._add_results(resolved, _label(resolved))
 
@@ -304,10 +304,10 @@ class Store:
         except OSError as error:
             raise FormatError(f"can't be read: {error.strerror}", where=trace.path) from None
         stamp = stat.st_mtime_ns, stat.st_size
-        held = self._summaries.get(name)
-        if held is None or held[0] != stamp:
-            held = self._summaries[name] = stamp, trace.summary()
-        return held[1]
+        summary = self._summaries.get(name)
+        if summary is None or summary[0] != stamp:
+            summary = self._summaries[name] = stamp, trace.summary()
+        return summary[1]
 
     def ends(self, name: str) -> tuple[int, int]:
         """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is
@@ -319,7 +319,7 @@ class Store:
         opened = self.open(name)
         if not isinstance(opened, Trace):
             span = span_of(opened)
-            return (0, 0) if span is None else (span[0], max(span[1], _told(opened)))
+            return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(opened)))
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
@@ -352,7 +352,7 @@ class Store:
         """The recordings of results."""
         return [recording for recording, home in self._of.items() if home == name]
 
-    def _opened(self) -> dict[str, Trace]:
+    def _open_traces(self) -> dict[str, Trace]:
         """The traces of what is served, once all of it was looked at."""
         traces: dict[str, Trace] = {}
         damaged: list[IolabError] = []
@@ -388,7 +388,7 @@ def _free(taken: Mapping[str, object], label: str) -> str:
     return name
 
 
-def _resolved(path: Path) -> Path:
+def _resolve(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
@@ -400,7 +400,7 @@ def _inside(path: Path) -> list[Path]:
         return []
 
 
-def _told(recording: Recording) -> int:
+def _told_until_ns(recording: Recording) -> int:
     """Until when a recording that goes on was recorded, 0 of one at rest."""
     sessions = recording.facts.sessions
     if not sessions or sessions[-1].get("until_ns") is not None:

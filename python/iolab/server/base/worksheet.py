@@ -145,17 +145,17 @@ class Sharing(Model):
     ]
 
 
-def listed(documents: JsonStore[Worksheet]) -> SavedWorksheets:
+def list_saved(documents: JsonStore[Worksheet]) -> SavedWorksheets:
     """What is saved, by name; what can't be read is listed with its problem."""
-    found = []
+    facts = []
     for name in documents.names():
         try:
-            sheet, changed = documents.read(name)
-            found.append(
+            worksheet, changed = documents.read(name)
+            facts.append(
                 SavedFacts(
                     name=name,
-                    recording=sheet.recording,
-                    graphs=len(sheet.graphs),
+                    recording=worksheet.recording,
+                    graphs=len(worksheet.graphs),
                     changed_ns=changed,
                     problem="",
                 )
@@ -163,7 +163,7 @@ def listed(documents: JsonStore[Worksheet]) -> SavedWorksheets:
         except NotServed:
             continue  # removed meanwhile
         except FormatError as error:
-            found.append(
+            facts.append(
                 SavedFacts(name=name, recording="", graphs=0, changed_ns=0, problem=error.message)
             )
-    return SavedWorksheets(worksheets=found)
+    return SavedWorksheets(worksheets=facts)

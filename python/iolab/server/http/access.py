@@ -80,19 +80,19 @@ class Door:
 
     def bears_token(self, headers: dict[str, str]) -> bool:
         """Whether a request bears the token itself."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and self.knows_token(given.strip())
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and self.knows_token(token.strip())
 
     def let_in(self, headers: dict[str, str]) -> bool:
         """Whether a request bears the token or the cookie."""
         if self.bears_token(headers):
             return True
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return found is not None and hmac.compare_digest(
-            found.value.encode("utf-8", "replace"), self._ticket.encode()
+        return cookie is not None and hmac.compare_digest(
+            cookie.value.encode("utf-8", "replace"), self._ticket.encode()
         )
 
     def cookie_header(self) -> str:
@@ -136,7 +136,7 @@ class Guard:
                 own = {name for name, _ in message.get("headers", [])}
                 message["headers"] = [
                     *message.get("headers", []),
-                    *(each for each in _HEADERS if each[0] not in own),
+                    *(header for header in _HEADERS if header[0] not in own),
                 ]
             await send(message)
 
@@ -166,9 +166,9 @@ class Guard:
         if not own or (site not in ("none", "same-origin") and not leads):
             return 403, "requests of other sites are refused", []
         if scope["path"] == "/" and scope["method"] == "GET":
-            found = _with_token(scope["query_string"])
-            if found is not None and self._door.knows_token(found[0]):
-                place = f"/?{urlencode(found[1])}" if found[1] else "/"
+            token_and_rest = _with_token(scope["query_string"])
+            if token_and_rest is not None and self._door.knows_token(token_and_rest[0]):
+                place = f"/?{urlencode(token_and_rest[1])}" if token_and_rest[1] else "/"
                 return (
                     303,
                     "",
@@ -194,13 +194,13 @@ class Guard:
 
 def _once(scope: Scope) -> dict[str, str] | None:
     """Headers by name; None where one that decides is there twice."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()
-        if key in found and key in ("host", "origin", "authorization", "cookie"):
+        if key in headers and key in ("host", "origin", "authorization", "cookie"):
             return None
-        found[key] = value.decode("latin-1")
-    return found
+        headers[key] = value.decode("latin-1")
+    return headers
 
 
 def _with_token(query: bytes) -> tuple[str, list[tuple[str, str]]] | None:

@@ -147,7 +147,7 @@ ACTIONS = (
         "GET",
         "/worksheets",
         "Worksheets that are saved.",
-        lambda state, words, _: worksheet.listed(state.worksheets),
+        lambda state, words, _: worksheet.list_saved(state.worksheets),
         model=SavedWorksheets,
     ),
     Action(
@@ -187,7 +187,7 @@ ACTIONS = (
         "GET",
         "/kept",
         "Statistics that are kept of a recording.",
-        lambda state, words, _: kept_api.kept(state.store, words),
+        lambda state, words, _: kept_api.list_kept(state.store, words),
         (RECORDING,),
         model=Kept,
     ),
@@ -227,7 +227,7 @@ ACTIONS = (
         "GET",
         "/alerts",
         "Alerts, and how they stand.",
-        lambda state, words, _: state.watch.listed(),
+        lambda state, words, _: state.watch.list_alerts(),
         model=Alerts,
     ),
     Action(

@@ -26,7 +26,7 @@ from ..base.json_store import said
 from ..base.models import Problem
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
-from ..live.stream import Streams, disconnected, stream_path
+from ..live.stream import Streams, stream_path, wait_disconnect
 from ..prometheus import metrics
 from ..queries import binary
 from ..queries.parameters import parameters
@@ -46,7 +46,7 @@ _LEVEL = 3
 def response(content: bytes, kind: str, *, encoded: bool, vary: str = "") -> Response:
     """The response. `encoded`: whether the content went through `packed` and came out compressed;
     vary: headers that it depends on."""
-    headers = {"vary": ", ".join(each for each in (vary, "Accept-Encoding") if each)}
+    headers = {"vary": ", ".join(header for header in (vary, "Accept-Encoding") if header)}
     return Response(
         content,
         media_type=kind,
@@ -54,7 +54,7 @@ def response(content: bytes, kind: str, *, encoded: bool, vary: str = "") -> Res
     )
 
 
-def packed(content: bytes, *, far: bool) -> tuple[bytes, bool]:
+def pack(content: bytes, *, far: bool) -> tuple[bytes, bool]:
     """(the content as it is sent, whether it is compressed)."""
     if not far or len(content) < LEAST:
         return content, False
@@ -90,22 +90,22 @@ PATIENCE = 10.0
 
 def _action_endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Request], Any]:
     """The endpoint of an action."""
-    known = {
+    bounds = {
         parameter.name: parameter.bounds
         for parameter in action.parameters
         if parameter.place == "query"
     }
 
     async def answer(request: Request) -> Response:
-        words = {**parameters(request.query_params.multi_items(), known), **request.path_params}
+        words = {**parameters(request.query_params.multi_items(), bounds), **request.path_params}
         content = await _document(request) if action.body is not None else b""
         far = is_far(request)
-        return await pool.run(lambda: _acted(action, state, words, content, far))
+        return await pool.run(lambda: _run_action(action, state, words, content, far))
 
     return answer
 
 
-def _acted(
+def _run_action(
     action: Action, state: AppState, words: dict[str, str], content: bytes, far: bool
 ) -> Response:
     document = None
@@ -117,15 +117,15 @@ def _acted(
                 f"that is not a valid {action.body.__name__}: {said(error)}",
                 hint="see docs/reference/api.md",
             ) from None
-    found = action.act(state, words, document)
-    if found is None:
+    answer = action.act(state, words, document)
+    if answer is None:
         return Response(status_code=204)
     headers = (
         {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None
     )
-    text = found.model_dump_json(by_alias=True) if isinstance(found, Model) else found
+    text = answer.model_dump_json(by_alias=True) if isinstance(answer, Model) else answer
     if headers is None:
-        body, encoded = packed(text.encode(), far=far)
+        body, encoded = pack(text.encode(), far=far)
         return response(body, action.kind, encoded=encoded)
     return Response(text.encode(), media_type=action.kind, headers=headers)
 
@@ -213,7 +213,7 @@ def application(
         HTTPException: _http_problem,
         IolabError: _problem,
         Busy: _busy,
-        Exception: _failed,
+        Exception: _failure,
     }
     service = Starlette(routes=paths, exception_handlers=handlers)
     service.router.redirect_slashes = False
@@ -223,28 +223,30 @@ def application(
 def _endpoint(
     route: Route, store: Store, pool: Workers, cache: ResponseCache
 ) -> Callable[[Request], Any]:
-    known = {parameter.name: parameter.bounds for parameter in route.parameters}
+    bounds = {parameter.name: parameter.bounds for parameter in route.parameters}
 
     async def endpoint(request: Request) -> Response:
-        words = parameters(request.query_params.multi_items(), known)
-        wanted = (
+        words = parameters(request.query_params.multi_items(), bounds)
+        compute = (
             route.binary
             if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "")
             else route.answer
         )
-        kind, far = route.kind if wanted is route.answer else binary.MEDIA_TYPE, is_far(request)
+        kind, far = route.kind if compute is route.answer else binary.MEDIA_TYPE, is_far(request)
 
         def make() -> Written:
-            return _written(wanted(store, words), kind)
+            return _write_answer(compute(store, words), kind)
 
         def answer() -> tuple[bytes, bool, str]:
-            content, found = cache.answer(store, wanted, words, make) if route.is_cached else make()
-            return *packed(content, far=far), found
+            content, media_type = (
+                cache.answer(store, compute, words, make) if route.is_cached else make()
+            )
+            return *pack(content, far=far), media_type
 
-        asked = await _unless_disconnected(pool.run(answer), request.receive)
-        if asked is None:
+        answered_request = await _unless_disconnected(pool.run(answer), request.receive)
+        if answered_request is None:
             return Response(status_code=GONE)
-        content, encoded, found = asked
+        content, encoded, found = answered_request
         return response(
             content, found, encoded=encoded, vary="" if route.binary is None else "Accept"
         )
@@ -254,7 +256,7 @@ def _endpoint(
 
 async def _unless_disconnected(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T | None:
     """What was asked for; None, and it is given up, where who asks has gone."""
-    question, leaving = asyncio.create_task(asked), asyncio.create_task(disconnected(receive))
+    question, leaving = asyncio.create_task(asked), asyncio.create_task(wait_disconnect(receive))
     try:
         await asyncio.wait({question, leaving}, return_when=asyncio.FIRST_COMPLETED)
         return question.result() if question.done() else None
@@ -266,24 +268,26 @@ async def _unless_disconnected(asked: Coroutine[Any, Any, _T], receive: Receive)
 
 def _of_actions(state: AppState, pool: Workers) -> list[Path]:
     """The paths of actions, with all that can be done at each."""
-    found: dict[str, dict[str, Callable[[Request], Any]]] = {}
+    endpoints: dict[str, dict[str, Callable[[Request], Any]]] = {}
     for action in ACTIONS:
-        found.setdefault(action.path, {})[action.method] = _action_endpoint(action, state, pool)
+        endpoints.setdefault(action.path, {})[action.method] = _action_endpoint(action, state, pool)
     return [
         Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways))
-        for path, ways in found.items()
+        for path, ways in endpoints.items()
     ]
 
 
 def _by_method(ways: dict[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
-        found: Response = await ways["GET" if request.method == "HEAD" else request.method](request)
-        return found
+        response: Response = await ways["GET" if request.method == "HEAD" else request.method](
+            request
+        )
+        return response
 
     return endpoint
 
 
-def _written(answer: Model | bytes, kind: str) -> Written:
+def _write_answer(answer: Model | bytes, kind: str) -> Written:
     """In the thread too: a large answer takes its time to be written. `kind`: of bytes."""
     if isinstance(answer, bytes):
         return answer, kind
@@ -329,7 +333,7 @@ async def _busy(request: Request, error: Exception) -> Response:
     return _answer(503, "too many questions at once", "ask again in a moment", {"retry-after": "1"})
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _failure(request: Request, error: Exception) -> Response:
     return _answer(
         500,
         "the service failed at this: a fault of iolab's",

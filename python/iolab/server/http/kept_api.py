@@ -115,34 +115,34 @@ class KeepLimits(Model):
     retention: dict[Tier, Seconds]
 
 
-def kept(store: Store, words: Words) -> Kept:
+def list_kept(store: Store, words: Words) -> Kept:
     """The kept statistics of a recording."""
     return _answer(store, recording_of(store, words))
 
 
 def add(store: Store, change: KeepAdd) -> Kept:
     """Keep another one."""
-    return _changed(store, change, manage.add, backfill=change.backfill)
+    return _change_kept(store, change, manage.add, backfill=change.backfill)
 
 
 def pause(store: Store, change: KeepChange) -> Kept:
     """Pause one."""
-    return _changed(store, change, manage.pause)
+    return _change_kept(store, change, manage.pause)
 
 
 def resume(store: Store, change: KeepChange) -> Kept:
     """Go on with one."""
-    return _changed(store, change, manage.resume)
+    return _change_kept(store, change, manage.resume)
 
 
 def drop(store: Store, change: KeepChange) -> Kept:
     """Remove one with all that was kept of it."""
-    return _changed(store, change, manage.drop)
+    return _change_kept(store, change, manage.drop)
 
 
 def prune(store: Store, change: KeepPrune) -> Kept:
     """Remove what is older."""
-    return _changed(store, change, manage.prune, before_ns=change.before_ns, tier=change.tier)
+    return _change_kept(store, change, manage.prune, before_ns=change.before_ns, tier=change.tier)
 
 
 def limit(store: Store, change: KeepLimits) -> Kept:
@@ -156,7 +156,7 @@ def limit(store: Store, change: KeepLimits) -> Kept:
     return _answer(store, change.recording)
 
 
-def _changed(
+def _change_kept(
     store: Store, change: _Change, act: Callable[..., list[dict[str, Any]]], **options: Any
 ) -> Kept:
     if not change.statistic:

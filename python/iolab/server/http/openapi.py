@@ -85,7 +85,7 @@ def document() -> dict[str, Any]:
         "get": {
             "operationId": "stream",
             "summary": "Live data as server-sent events: tick once a second, answer for each statistic, problem.",
-            "parameters": [_parameter(each) for each in STREAM],
+            "parameters": [_parameter(parameter) for parameter in STREAM],
             "responses": {
                 "200": {
                     "description": "Events; their data are Tick, an answer as /query gives it, and Problem.",
@@ -165,7 +165,7 @@ def _operation(route: Route) -> dict[str, Any]:
     return {
         "operationId": route.path.strip("/"),
         "summary": route.about,
-        "parameters": [_parameter(each) for each in route.parameters],
+        "parameters": [_parameter(parameter) for parameter in route.parameters],
         "responses": {
             "200": {"description": "The answer.", "content": content},
             **_problems(_reasons(route.parameters)),
@@ -197,7 +197,7 @@ def _action(action: Action) -> dict[str, Any]:
     return {
         "operationId": "-".join([action.method.lower(), *(word.strip("{}") for word in words)]),
         "summary": action.about,
-        "parameters": [_parameter(each) for each in action.parameters],
+        "parameters": [_parameter(parameter) for parameter in action.parameters],
         **body,
         "responses": {**done, **_problems(_reasons(action.parameters, action.body), more)},
     }
@@ -205,10 +205,10 @@ def _action(action: Action) -> dict[str, Any]:
 
 def _reasons(parameters: Sequence[Parameter], body: type[Model] | None = None) -> list[str]:
     """Why what meets the schema may be refused all the same: with 400."""
-    found = [each.name for each in parameters if each.place == "query"]
+    names = [parameter.name for parameter in parameters if parameter.place == "query"]
     if body is not None:
-        found += ["whole numbers", *_OF_BODIES.get(body.__name__, _OF_KEEPING)]
-    return [words for name, words in REFUSALS.items() if name in found]
+        names += ["whole numbers", *_OF_BODIES.get(body.__name__, _OF_KEEPING)]
+    return [words for name, words in REFUSALS.items() if name in names]
 
 
 def _ref(model: type[Model]) -> dict[str, str]:
@@ -226,8 +226,11 @@ def _parameter(each: Parameter) -> dict[str, Any]:
 
 
 def _problems(reasons: Sequence[str] = (), more: Sequence[str] = ()) -> dict[str, Any]:
-    asked = "".join(f"; {words}" for words in ("it is not as the schema says", *reasons))[2:]
-    described = {"400": f"What is asked can't be asked; `error` says why: {asked}.", **_PROBLEMS}
+    reasons_text = "".join(f"; {words}" for words in ("it is not as the schema says", *reasons))[2:]
+    described = {
+        "400": f"What is asked can't be asked; `error` says why: {reasons_text}.",
+        **_PROBLEMS,
+    }
     return {
         code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}}
         for code, words in described.items()

@@ -71,8 +71,8 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        taken = isinstance(error, PermissionError) or "in use" in str(error)
-        hint = "choose another with --port" if taken else "--listen names this machine"
+        is_taken = isinstance(error, PermissionError) or "in use" in str(error)
+        hint = "choose another with --port" if is_taken else "--listen names this machine"
         raise RunError(
             f"can't listen there: {error.strerror or error}", where=f"{host}:{port}", hint=hint
         ) from None
@@ -85,7 +85,7 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
     if bound.is_unspecified:
         names |= {socket.gethostname(), socket.getfqdn()}
     door = Door(names, used, literals=bound.is_unspecified, token=token)
-    shown = (
+    host_name = (
         socket.gethostname()
         if bound.is_unspecified
         else f"[{bound}]"
@@ -99,7 +99,7 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
             f"listens on {bound}: whoever has the token sees every I/O that is recorded here, and it travels unencrypted"
         )
     )
-    return Listener(listener, door, f"http://{shown}:{used}/?token={door.token}", warning)
+    return Listener(listener, door, f"http://{host_name}:{used}/?token={door.token}", warning)
 
 
 class _Server(uvicorn.Server):
@@ -192,15 +192,15 @@ async def _serve(
     loading: list[asyncio.Task[None]] = []
 
     async def watch() -> None:
-        told = False
+        is_ready = False
         while not server.should_exit:
-            if server.started and not told:
-                told = True
+            if server.started and not is_ready:
+                is_ready = True
                 ready()
                 loading.append(asyncio.create_task(workers.run(load)))
             if not go_on():
                 stop()
-            await asyncio.sleep(0.2 if told else 0.02)
+            await asyncio.sleep(0.2 if is_ready else 0.02)
 
     watcher = asyncio.create_task(watch())
     try:

@@ -10,7 +10,7 @@ import time
 from ..base.start_models import CellRuns, FolderProblem, HistoryAnswer, Start
 from ..base.store import Store
 from ..queries.listing import facts_of
-from ..queries.parameters import Parameter, Words, needed, number, several, text, texts
+from ..queries.parameters import Parameter, Words, number, require, several, text, texts
 from ..reports.histories import cell_runs, history_answer, history_facts, names_by_path
 from ..reports.studies import StudyIndex, by_results
 
@@ -80,17 +80,17 @@ class StartPage:
 
     def history(self, words: Words) -> HistoryAnswer:
         """The series of a history."""
-        name = needed(words, "history")
+        name = require(words, "history")
         return history_answer(self._store, name, several(words, "metric"))
 
     def runs(self, words: Words) -> CellRuns:
         """The runs of a cell in an entry of a history."""
         return cell_runs(
             self._store,
-            needed(words, "history"),
+            require(words, "history"),
             number(words, "entry", 0, 1, MOST_ENTRY),
-            needed(words, "metric"),
-            needed(words, "cell"),
+            require(words, "metric"),
+            require(words, "cell"),
         )
 
     def _refresh(self) -> None:

@@ -144,7 +144,7 @@ class Streams:
                     quiet = 0
                 if state != before and not tick.problem:
                     for statistic in statistics:
-                        yield await self._shared(state, recording, statistic, window, words)
+                        yield await self._share_answer(state, recording, statistic, window, words)
                 before = state
             except Busy:
                 pass  # this second is left out; the next answer is of the whole window again
@@ -153,24 +153,24 @@ class Streams:
             quiet += 1
             await self._pause(begun)
 
-    async def _shared(
+    async def _share_answer(
         self, state: Any, recording: str, statistic: str, window: Window, words: dict[str, str]
     ) -> str:
         """An answer as an event, made once for all streams that ask the same of the same state."""
         key = (recording, statistic, window, *sorted(words.items()))
-        held = self._answers.get(key)
-        if held is None or held[0] != state:
+        answer = self._answers.get(key)
+        if answer is None or answer[0] != state:
             if len(self._answers) > 4 * MOST_STREAMS:
                 self._answers.clear()
-            asked = {
+            question = {
                 **words,
                 **window.words(state[0]),
                 "recording": recording,
                 "statistic": statistic,
             }
-            task = asyncio.create_task(self._answer(asked))
-            held = self._answers[key] = (state, task)
-        return await asyncio.shield(held[1])
+            task = asyncio.create_task(self._answer(question))
+            answer = self._answers[key] = (state, task)
+        return await asyncio.shield(answer[1])
 
     async def _answer(self, words: Words) -> str:
         try:
@@ -190,8 +190,8 @@ class Streams:
         """Until a period after it began; at least half of one, so that a slow answer doesn't take
         all of a processor."""
         until = max(begun + self._period, time.monotonic() + self._period / 2)
-        while not self._stopping() and (left := until - time.monotonic()) > 0:
-            await asyncio.sleep(min(left, 0.25))
+        while not self._stopping() and (left_s := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left_s, 0.25))
 
 
 class StreamResponse(Response):
@@ -209,7 +209,10 @@ class StreamResponse(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         self._streams.open += 1
-        tasks = {asyncio.create_task(self._write(send)), asyncio.create_task(disconnected(receive))}
+        tasks = {
+            asyncio.create_task(self._write(send)),
+            asyncio.create_task(wait_disconnect(receive)),
+        }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -219,9 +222,9 @@ class StreamResponse(Response):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, send: Send) -> None:
-        async for one in self._events:
+        async for event in self._events:
             await asyncio.wait_for(
-                send({"type": "http.response.body", "body": one.encode(), "more_body": True}),
+                send({"type": "http.response.body", "body": event.encode(), "more_body": True}),
                 self._streams.patience,
             )
         await asyncio.wait_for(
@@ -229,7 +232,7 @@ class StreamResponse(Response):
         )
 
 
-async def disconnected(receive: Receive) -> None:
+async def wait_disconnect(receive: Receive) -> None:
     """When who asks has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -265,10 +268,10 @@ def tick_of(store: Store, name: str) -> Tick:
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
     """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an
     answer of its own."""
-    known = {parameter.name: parameter.bounds for parameter in PARAMETERS}
+    bounds = {parameter.name: parameter.bounds for parameter in PARAMETERS}
 
     async def endpoint(request: Request) -> Response:
-        words = parameters(request.query_params.multi_items(), known)
+        words = parameters(request.query_params.multi_items(), bounds)
         statistics = several(words, "statistic")
         words.pop("statistic", None)
         for statistic in statistics:

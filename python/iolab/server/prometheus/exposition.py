@@ -66,7 +66,7 @@ def text(families: Iterable[Family]) -> bytes:
     lines = []
     for family in families:
         lines += [
-            f"# HELP {family.name} {_escaped(family.about, quotes=False)}",
+            f"# HELP {family.name} {_escape(family.about, quotes=False)}",
             f"# TYPE {family.name} {family.kind}",
         ]
         for sample in family.samples:
@@ -86,15 +86,15 @@ def text(families: Iterable[Family]) -> bytes:
 
 def _labels(labels: Labels) -> str:
     return (
-        "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+        "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels) + "}"
         if labels
         else ""
     )
 
 
-def _escaped(words: str, *, quotes: bool = True) -> str:
-    found = words.replace("\\", r"\\").replace("\n", r"\n")
-    return re.sub('"', r'\\"', found) if quotes else found
+def _escape(words: str, *, quotes: bool = True) -> str:
+    escaped = words.replace("\\", r"\\").replace("\n", r"\n")
+    return re.sub('"', r'\\"', escaped) if quotes else escaped
 
 
 def _number(value: float) -> str:
@@ -121,7 +121,7 @@ def _family(family: Family) -> bytes:
     return (
         _bytes(1, family.name.encode())
         + _bytes(2, family.about.encode())
-        + _whole(3, _KINDS[family.kind])
+        + _encode_whole(3, _KINDS[family.kind])
         + metrics
     )
 
@@ -138,9 +138,9 @@ def _metric(kind: str, sample: Sample) -> bytes:
 
 def _histogram(held: Histogram) -> bytes:
     classic = b"".join(
-        _bytes(3, _whole(1, count) + _double(2, bound)) for bound, count in held.cumulative()
+        _bytes(3, _encode_whole(1, count) + _double(2, bound)) for bound, count in held.cumulative()
     )
-    parts = _whole(1, held.count) + _double(2, held.sum) + classic
+    parts = _encode_whole(1, held.count) + _double(2, held.sum) + classic
     if not held.native:
         return parts
     spans, deltas, past, before = b"", b"", 0, 0
@@ -156,34 +156,34 @@ def _histogram(held: Histogram) -> bytes:
         if place + 1 == len(octaves) or octaves[place + 1] != octave + 1:
             length = place - start + 1
             first = index - length + 1
-            spans += _bytes(12, _whole(1, _zigzag(first - past)) + _whole(2, length))
+            spans += _bytes(12, _encode_whole(1, _zigzag(first - past)) + _encode_whole(2, length))
             past = index + 1
     # a span of nothing says that it is a native histogram before there is a value
-    spans = spans or _bytes(12, _whole(1, 0) + _whole(2, 0))
+    spans = spans or _bytes(12, _encode_whole(1, 0) + _encode_whole(2, 0))
     return (
         parts
-        + _whole(5, _zigzag(SCHEMA))
+        + _encode_whole(5, _zigzag(SCHEMA))
         + _double(6, 1.0)
-        + _whole(7, zero)
+        + _encode_whole(7, zero)
         + spans
         + (_bytes(13, deltas) if deltas else b"")
     )
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _zigzag(value: int) -> int:
     return 2 * value if value >= 0 else -2 * value - 1
 
 
-def _whole(field: int, value: int) -> bytes:
+def _encode_whole(field: int, value: int) -> bytes:
     return _varint(field << 3) + _varint(value)
 
 

@@ -74,41 +74,41 @@ class Exporter:
     def __init__(self, store: Store, statistics: Sequence[str]) -> None:
         self._store = store
         self._lock = threading.Lock()
-        asked = list(dict.fromkeys(map(_exported, statistics)))
-        self._counted = [_Counted(name, statistic) for name in store.names for statistic in asked]
+        parsed = list(dict.fromkeys(map(_parse_metric, statistics)))
+        self._counted = [_Counted(name, statistic) for name in store.names for statistic in parsed]
 
     def families(self) -> list[Family]:
         """Everything, up to now. A statistic that a recording can't answer is left out, until it
         can."""
         with self._lock:
-            found: dict[str, list[Sample]] = {}
+            samples: dict[str, list[Sample]] = {}
             # one moment for all of a recording: what is divided by each other is of the same I/Os
             moments: dict[str, tuple[int, int]] = {}
-            for each in self._counted:
+            for counted in self._counted:
                 try:
-                    if each.recording not in moments:
-                        moments[each.recording] = self._settled(each.recording)
-                    self._count(each, *moments[each.recording])
+                    if counted.recording not in moments:
+                        moments[counted.recording] = self._settled_span(counted.recording)
+                    self._count(counted, *moments[counted.recording])
                 except IolabError:
                     continue
                 name = (
-                    each.statistic.breakdown
-                    if each.histogram is not None
-                    else each.statistic.entry.measure
+                    counted.statistic.breakdown
+                    if counted.histogram is not None
+                    else counted.statistic.entry.measure
                 )
-                found.setdefault(str(name), []).extend(_samples(each))
+                samples.setdefault(str(name), []).extend(_samples(counted))
             families = [
                 Family(
                     *NAMES[name],
                     "histogram" if name in ("latency", "queue", "size") else "counter",
-                    found[name],
+                    samples[name],
                 )
                 for name in NAMES
-                if name in found
+                if name in samples
             ]
             return [*families, *self._of_recordings()]
 
-    def _settled(self, recording: str) -> tuple[int, int]:
+    def _settled_span(self, recording: str) -> tuple[int, int]:
         """Where a recording begins, and up to where nothing more comes."""
         first, last = self._store.ends(recording)
         return first, last + 1 - (LAG if is_live(self._store, recording) else 0)
@@ -199,7 +199,7 @@ def _of_archives(rows: Sequence[Sample], seconds: Sequence[Sample]) -> list[Fami
     ]
 
 
-def _exported(name: str) -> Statistic:
+def _parse_metric(name: str) -> Statistic:
     statistic = parse(name)
     measure, breakdown = statistic.entry.measure, statistic.breakdown
     mapped = breakdown in QUANTIZED and (measure != "ops" or breakdown == "offset")
@@ -258,7 +258,7 @@ def prefers_protobuf(accept: str) -> bool:
     """Whether an `Accept` puts delimited protobuf before text."""
     best = {"protobuf": 0.0, "text": 0.0}
     for part in accept.split(","):
-        kind, *parameters = [each.strip().lower() for each in part.split(";")]
+        kind, *parameters = [word.strip().lower() for word in part.split(";")]
         words = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
         try:
             weight = float(words.get("q", "1"))

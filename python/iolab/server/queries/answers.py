@@ -33,7 +33,7 @@ from ..base.models import (
 )
 from ..base.store import Store
 from . import binary
-from .parameters import Request, Words, columned, needed, request_of, several, with_lines
+from .parameters import Request, Words, request_of, require, require_columns, several, with_lines
 
 MOST_NUMBERS = 2_000_000
 """Values of a series or stack, or cells of a map, in one answer."""
@@ -70,7 +70,7 @@ def view_of(counts: HeatCounts) -> View:
     return View("linear" if counts.y in _LINEAR else "log", 0.001 if counts.y == "latency" else 0.0)
 
 
-def drawn(
+def drawn_map(
     request: Request,
     counts: HeatCounts,
     dimensions: Sequence[Dimension] = (),
@@ -189,15 +189,15 @@ def ask_binary(store: Store, words: Words) -> bytes | Model:
         check_size(len(answer.count))
         return binary.encode(request.statistic, answer)
     cells: list[SparseArrays] = []
-    drawn_map = drawn(request, answer, lines=with_lines(words), cells=cells)
-    return binary.encode_drawn(drawn_map, drawn_map.group, cells)
+    answer_map = drawn_map(request, answer, lines=with_lines(words), cells=cells)
+    return binary.encode_drawn(answer_map, answer_map.group, cells)
 
 
 def _model(request: Request, answer: Answer, words: Words) -> Model:
     if isinstance(answer, HeatCounts) and words.get("drawn") == "percentiles":
         return percentiles(request.statistic, answer)
     if isinstance(answer, HeatCounts) and words.get("drawn") == "true":
-        return drawn(request, answer, lines=with_lines(words))
+        return drawn_map(request, answer, lines=with_lines(words))
     return plain(request.statistic, answer, request.top)
 
 
@@ -236,8 +236,8 @@ def layers_binary(store: Store, words: Words) -> bytes:
 
 
 def _layers(store: Store, words: Words, cells: list[SparseArrays] | None) -> Layers:
-    request = columned(request_of(store, words))
-    statistic, by, keys = request.statistic, needed(words, "by"), several(words, "key")
+    request = require_columns(request_of(store, words))
+    statistic, by, keys = request.statistic, require(words, "by"), several(words, "key")
     if statistic.breakdown not in MAPPED:
         raise UsageError(
             "layers are those of a map", where="statistic", hint="such as io.ops[latency]"
@@ -250,27 +250,27 @@ def _layers(store: Store, words: Words, cells: list[SparseArrays] | None) -> Lay
     if not keys:
         raise UsageError("'key' is missing", where="key", hint=f"a value of {by}")
     ends = store.ends(request.recording)
-    whole, parts = _read(_pinned(request, ends), [_narrow(statistic, by, key) for key in keys])
+    counts, parts = _read(_pin_end(request, ends), [_narrow(statistic, by, key) for key in keys])
     named = [*zip(keys, parts, strict=True)]
     if words.get("rest") != "false":
-        named.append((OTHERS, whole.minus(parts, overlapping=True)))
+        named.append((OTHERS, counts.minus(parts, overlapping=True)))
     # what has no value among its kind (a partition and its disk) is more than the map has
-    whole = _with_cells(whole, merge(alike([part for _, part in named])))
+    counts = _with_cells(counts, merge(alike([part for _, part in named])))
     dimensions = [Dimension(by, tuple(named))]
     return Layers(
         statistic=str(statistic),
         by=by,
         keys=keys,
         rest=len(named) > len(keys),
-        map=drawn(request, whole, dimensions, lines=with_lines(words), cells=cells),
+        map=drawn_map(request, counts, dimensions, lines=with_lines(words), cells=cells),
     )
 
 
-def _pinned(request: Request, ends: tuple[int, int]) -> Request:
+def _pin_end(request: Request, ends: tuple[int, int]) -> Request:
     """The request with an end, so that what comes meanwhile is in none of the maps."""
     if request.until_ns is not None:
         return request
-    return request.changed(span=(request.from_ns, ends[1] + 1))
+    return request.with_parts(span=(request.from_ns, ends[1] + 1))
 
 
 def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
@@ -279,14 +279,16 @@ def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
 
 def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:
     """(the map, that of each statistic), of the same columns and buckets."""
-    whole = request.answer()
-    assert isinstance(whole, HeatCounts)
-    columns = request.changed(interval_ns=whole.interval_ns)
-    found = [
-        part for part in (columns.answer(each) for each in asked) if isinstance(part, HeatCounts)
+    counts = request.answer()
+    assert isinstance(counts, HeatCounts)
+    columns = request.with_parts(interval_ns=counts.interval_ns)
+    parts = [
+        part
+        for part in (columns.answer(statistic) for statistic in asked)
+        if isinstance(part, HeatCounts)
     ]
-    whole, *found = alike([whole, *found])
-    return whole, [_at(each, whole) for each in found]
+    counts, *parts = alike([counts, *parts])
+    return counts, [_at(part, counts) for part in parts]
 
 
 def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
@@ -295,9 +297,13 @@ def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
         return replace(part, t0_ns=whole.t0_ns, grid=whole.grid, interval_ns=whole.interval_ns)
     column = part.column + (part.t0_ns - whole.t0_ns) // whole.interval_ns
     # of a recording that grows an event may have come late, before all that the map had then
-    held = column >= 0
+    is_within = column >= 0
     return replace(
-        part, t0_ns=whole.t0_ns, column=column[held], index=part.index[held], count=part.count[held]
+        part,
+        t0_ns=whole.t0_ns,
+        column=column[is_within],
+        index=part.index[is_within],
+        count=part.count[is_within],
     )
 
 

@@ -39,7 +39,7 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
     head = json.dumps(
         {"schema": 1, "kind": "heat", **heat_facts(asked, counts)}, ensure_ascii=False
     ).encode()
-    return _packed(
+    return _pack(
         head,
         list(bounds.values()),
         counts.count,
@@ -65,10 +65,10 @@ def encode_drawn(answer: Model, group: HeatMapGroup | None, cells: Sequence[Spar
     text = json.dumps(
         {**head, "sizes": [len(cell.counts) for cell in cells]}, ensure_ascii=False
     ).encode()
-    return _packed(text, list(itertools.pairwise(bounds)), counts, columns, rows)
+    return _pack(text, list(itertools.pairwise(bounds)), counts, columns, rows)
 
 
-def _packed(
+def _pack(
     head: bytes,
     bounds: Sequence[tuple[int, int]],
     count: Integers,

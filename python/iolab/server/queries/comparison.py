@@ -15,7 +15,7 @@ from ...documents import Model
 from ...errors import UsageError
 from ...heatmap.figure import Named
 from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
-from ...recording.base.counts import HeatCounts, Integers, moved
+from ...recording.base.counts import HeatCounts, Integers, move_losses
 from ...recording.read.trace import Trace
 from ...statistics.answers.answers import Answer, Floats, Series, Stack
 from ...statistics.answers.json_form import Row, is_averaged, largest, number, numbers
@@ -25,7 +25,7 @@ from ...statistics.language.intervals import check_interval, columns_of, round_i
 from ..base.models import Value, VersionedModel
 from ..base.store import Store
 from .answers import check_size, view_of
-from .parameters import Request, Words, columned, moment, needed, request_of
+from .parameters import Request, Words, moment, request_of, require, require_columns
 
 
 class SignedCells(Model):
@@ -161,23 +161,25 @@ class Ranges:
             (span[0] - request.from_ns) // self.interval_ns,
             -(-(span[1] - request.from_ns) // self.interval_ns),
         )
-        return [each for each in ((0, first), (past, self.columns)) if each[0] < each[1]]
+        return [run for run in ((0, first), (past, self.columns)) if run[0] < run[1]]
 
     def requests(self) -> tuple[Request, Request]:
         """The request of the range, and of the other one."""
-        one, other = (
-            self.request.changed(span=(first, first + self.length_ns), interval_ns=self.interval_ns)
+        own, other = (
+            self.request.with_parts(
+                span=(first, first + self.length_ns), interval_ns=self.interval_ns
+            )
             for first in (self.from_ns, self.other_from_ns)
         )
-        return one, other
+        return own, other
 
 
 def ranges_of(store: Store, words: Words) -> Ranges:
     """The ranges of a request. UsageError where one is empty, or they differ in length."""
-    request = columned(request_of(store, words))
+    request = require_columns(request_of(store, words))
     ends = store.ends(request.recording)
     spans = [
-        [moment(needed(words, f"{which}{end}"), *ends) for end in ("from", "to")]
+        [moment(require(words, f"{which}{end}"), *ends) for end in ("from", "to")]
         for which in ("", "other_")
     ]
     for (first, until), name in zip(spans, ("from", "other_from"), strict=True):
@@ -203,10 +205,10 @@ def ranges_of(store: Store, words: Words) -> Ranges:
 Spans = Sequence[tuple[int, int]]
 
 
-def compared(store: Store, words: Words) -> Difference | Changes:
+def compare(store: Store, words: Words) -> Difference | Changes:
     """Two ranges of a heat map, or of numbers."""
-    asked = request_of(store, words).statistic
-    return difference(store, words) if asked.breakdown in MAPPED else changes(store, words)
+    statistic = request_of(store, words).statistic
+    return difference(store, words) if statistic.breakdown in MAPPED else changes(store, words)
 
 
 def difference(store: Store, words: Words) -> Difference:
@@ -217,16 +219,16 @@ def difference(store: Store, words: Words) -> Difference:
     """
     ranges = ranges_of(store, words)
     interval, columns = ranges.interval_ns, ranges.columns
-    (one, covered), (other, other_covered) = (
+    (own, covered), (other, other_covered) = (
         _read(request, ranges) for request in ranges.requests()
     )
-    check_size(6 * (len(one.count) + len(other.count)))
-    gaps = _joined([*one.gaps, *other.gaps], columns)
+    check_size(6 * (len(own.count) + len(other.count)))
+    gaps = _join_runs([*own.gaps, *other.gaps], columns)
     group = None
     cells = SignedCells(starts=[0] * (columns + 1), rows=[], values=[])
-    if len(one.count) or len(other.count):
+    if len(own.count) or len(other.count):
         group = group_of(
-            view_of(one), [Named("other", other), Named("this", one)], percentiles=False, joined=0
+            view_of(own), [Named("other", other), Named("this", own)], percentiles=False, joined=0
         )
         cells = _less(group, columns, interval, gaps)
     return Difference(
@@ -236,7 +238,7 @@ def difference(store: Store, words: Words) -> Difference:
         group=group,
         cells=cells,
         gaps=gaps,
-        notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])),
+        notes=list(dict.fromkeys([*own.assumptions, *other.assumptions])),
     )
 
 
@@ -256,20 +258,20 @@ def _read(request: Request, ranges: Ranges) -> tuple[HeatCounts, int]:
             *((start + at, past + at) for start, past in counts.gaps),
             *ranges.beyond(within, request),
         ),
-        lost_at=moved(counts.lost_at, at),
+        lost_at=move_losses(counts.lost_at, at),
     )
     if within is not None:
         return counts, within[1] - within[0]
-    missing = sum(past - first for first, past in _joined(counts.gaps, ranges.columns))
+    missing = sum(past - first for first, past in _join_runs(counts.gaps, ranges.columns))
     return counts, (ranges.columns - missing) * counts.interval_ns
 
 
-def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:
+def _join_runs(spans: Spans, columns: int) -> list[tuple[int, int]]:
     """Runs of columns that lie in any of the spans."""
-    held = np.zeros(columns + 2, dtype=bool)
+    is_covered = np.zeros(columns + 2, dtype=bool)
     for first, past in spans:
-        held[max(0, first) + 1 : max(0, min(past, columns)) + 1] = True
-    edges = np.flatnonzero(held[1:] != held[:-1])
+        is_covered[max(0, first) + 1 : max(0, min(past, columns)) + 1] = True
+    edges = np.flatnonzero(is_covered[1:] != is_covered[:-1])
     return [(int(first), int(past)) for first, past in edges.reshape(-1, 2)]
 
 
@@ -282,9 +284,9 @@ def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> Sign
     keys, counts = [], []
     for counted, sign in zip(group.maps, (-1, 1), strict=True):
         column = _columns(counted.cells)
-        held = compared[column]
-        keys.append((column * rows + np.array(counted.cells.rows, dtype=np.int64))[held])
-        counts.append(sign * np.array(counted.cells.counts, dtype=np.int64)[held])
+        is_kept = compared[column]
+        keys.append((column * rows + np.array(counted.cells.rows, dtype=np.int64))[is_kept])
+        counts.append(sign * np.array(counted.cells.counts, dtype=np.int64)[is_kept])
     cell, place = np.unique(np.concatenate(keys), return_inverse=True)
     change = np.zeros(len(cell), dtype=np.int64)
     np.add.at(change, place, np.concatenate(counts))
@@ -298,8 +300,8 @@ def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> Sign
 
 def _columns(cells: SparseCounts) -> Integers:
     """The column of each count."""
-    found: Integers = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
-    return found
+    columns: Integers = np.repeat(np.arange(len(cells.starts) - 1), np.diff(cells.starts))
+    return columns
 
 
 @dataclass(frozen=True)
@@ -321,9 +323,9 @@ class _Side:
     def row(self, key: str) -> Row:
         """The key's; of one that was not there 0 where something was recorded, unknown where it may
         be among the others."""
-        found = self.rows.get(key)
-        if found is not None:
-            return found
+        row = self.rows.get(key)
+        if row is not None:
+            return row
         values = (
             np.where(np.isnan(self.whole.values), math.nan, 0.0)
             if self.complete
@@ -333,13 +335,9 @@ class _Side:
 
     def mean(self, key: str) -> float:
         """Of the same row."""
-        found = self.rows.get(key)
+        row = self.rows.get(key)
         return (
-            found.mean
-            if found is not None
-            else 0.0
-            if self.complete and self.covered_ns
-            else math.nan
+            row.mean if row is not None else 0.0 if self.complete and self.covered_ns else math.nan
         )
 
 
@@ -347,54 +345,54 @@ def changes(store: Store, words: Words) -> Changes:
     """A range of numbers beside another one: ranges are widened to whole columns, and are then of
     equal length."""
     ranges = ranges_of(store, words)
-    one, other = (_side(each, ranges) for each in ranges.requests())
-    found = sorted(
-        dict.fromkeys([*one.rows, *other.rows]),
-        key=lambda key: (-_size(one.mean(key) - other.mean(key)), key),
+    own, other = (_side(request, ranges) for request in ranges.requests())
+    all_keys = sorted(
+        dict.fromkeys([*own.rows, *other.rows]),
+        key=lambda key: (-_size(own.mean(key) - other.mean(key)), key),
     )
-    keys = found[: ranges.request.top]
+    keys = all_keys[: ranges.request.top]
     check_size(2 * (1 + len(keys)) * ranges.columns)
     return Changes(
         **ranges.facts(),
-        unit=one.unit,
-        covered_ns=one.covered_ns,
+        unit=own.unit,
+        covered_ns=own.covered_ns,
         other_covered_ns=other.covered_ns,
-        adds_up=one.adds_up and other.adds_up,
-        whole=_change("", one.whole, other.whole),
-        keys=[_change(key, one.row(key), other.row(key)) for key in keys],
-        left=len(found) - len(keys),
-        notes=list(dict.fromkeys([*one.notes, *other.notes])),
+        adds_up=own.adds_up and other.adds_up,
+        whole=_change("", own.whole, other.whole),
+        keys=[_change(key, own.row(key), other.row(key)) for key in keys],
+        left=len(all_keys) - len(keys),
+        notes=list(dict.fromkeys([*own.notes, *other.notes])),
     )
 
 
 def _side(request: Request, ranges: Ranges) -> _Side:
-    answer = _covered(request.answer(), request, ranges)
+    answer = _limit_cover(request.answer(), request, ranges)
     rows: dict[str, Row] = {}
     complete, adds_up = True, True
-    whole = answer
+    total = answer
     if isinstance(answer, Stack):
         rows = {
-            row.key: replace(row, values=_placed(row.values, answer, request, ranges))
+            row.key: replace(row, values=_place_values(row.values, answer, request, ranges))
             for row in largest(answer, None)[0]
         }
         # of things of which a mean is taken, one that was not there was not idle
         complete, adds_up = not answer.rest_keys and not is_averaged(answer), answer.adds_up
-        whole = _covered(
+        total = _limit_cover(
             request.answer(replace(request.statistic, breakdown=None)), request, ranges
         )
-    values = _placed(whole.values, whole, request, ranges)
+    values = _place_values(total.values, total, request, ranges)
     return _Side(
-        Row("", values, whole.total, whole.mean),
+        Row("", values, total.total, total.mean),
         rows,
         complete,
         adds_up,
         answer.covered_ns,
         answer.unit,
-        tuple(dict.fromkeys([*whole.notes, *answer.notes])),
+        tuple(dict.fromkeys([*total.notes, *answer.notes])),
     )
 
 
-def _covered(answer: Answer, request: Request, ranges: Ranges) -> Series | Stack:
+def _limit_cover(answer: Answer, request: Request, ranges: Ranges) -> Series | Stack:
     """The answer, of which nothing is covered beyond the ends of what nobody knows when it was
     recorded: its means are over the rest. Counters tell that themselves."""
     assert isinstance(answer, Series | Stack)
@@ -406,9 +404,11 @@ def _within(answer: Series | Stack, request: Request, ranges: Ranges) -> Span | 
     return ranges.within(request, is_counted=is_counted(answer.statistic, answer.source))
 
 
-def _placed(values: Floats, answer: Series | Stack, request: Request, ranges: Ranges) -> Floats:
+def _place_values(
+    values: Floats, answer: Series | Stack, request: Request, ranges: Ranges
+) -> Floats:
     """Values in the columns of the range; those beyond what was answered, or beyond the ends that
-    `_covered` knows, are unknown."""
+    `_limit_cover` knows, are unknown."""
     assert request.from_ns is not None
     placed = np.full(ranges.columns, math.nan)
     shift = (answer.t0_ns - request.from_ns) // ranges.interval_ns

@@ -30,11 +30,11 @@ from .parameters import (
     LAST_SKIP,
     Request,
     Words,
-    columned,
-    needed,
     number,
     recording_of,
     request_of,
+    require,
+    require_columns,
     span_of,
 )
 
@@ -51,26 +51,30 @@ def who(store: Store, words: Words) -> Who:
     these are left open of the whole recording.
     """
     request = request_of(store, words)
-    asked = request.statistic
-    if asked.breakdown not in QUANTIZED:
+    statistic = request.statistic
+    if statistic.breakdown not in QUANTIZED:
         raise UsageError(
             "whose I/Os these are is asked of a map",
             where="statistic",
             hint="such as io.ops[latency]",
         )
-    low, high = bounds_of(words, asked.breakdown)
-    found = shares.who(
+    low, high = bounds_of(words, statistic.breakdown)
+    shares_found = shares.who(
         request.opened,
-        asked.breakdown,
+        statistic.breakdown,
         shares.Rectangle(request.from_ns, request.until_ns, low, high),
-        filters=asked.filters,
-        entry=asked.entry,
+        filters=statistic.filters,
+        entry=statistic.entry,
         around=_around(request, words, store.ends(request.recording)),
         source=request.question.source,
         top=request.top,
     )
     return Who.model_validate(
-        {"recording": request.recording, "statistic": str(asked), **shares.as_data(found)}
+        {
+            "recording": request.recording,
+            "statistic": str(statistic),
+            **shares.as_data(shares_found),
+        }
     )
 
 
@@ -97,7 +101,7 @@ def bounds_of(words: Words, field: str) -> tuple[int | None, int | None]:
 def hierarchy(store: Store, words: Words) -> Hierarchy:
     """Sums by directory of a statistic that is broken down by file."""
     request = request_of(store, words)
-    found = paths.hierarchy(
+    tree = paths.hierarchy(
         request.opened,
         request.statistic,
         from_ns=request.from_ns,
@@ -108,8 +112,8 @@ def hierarchy(store: Store, words: Words) -> Hierarchy:
     return Hierarchy.model_validate(
         {
             "recording": request.recording,
-            "unit": "1" if found.statistic.entry.measure == "ops" else "B",
-            **paths.tree_as_data(found, DEPTH),
+            "unit": "1" if tree.statistic.entry.measure == "ops" else "B",
+            **paths.tree_as_data(tree, DEPTH),
         }
     )
 
@@ -147,7 +151,7 @@ def io_layers(store: Store, words: Words) -> IoLayers:
         raise UsageError(
             "a trace holds one layer", where=name, hint="recordings of block and syscall hold two"
         )
-    layers = layers_of(opened, needed(words, "id"))
+    layers = layers_of(opened, require(words, "id"))
 
     def as_item(item: RelatedIo) -> dict[str, Any]:
         return {
@@ -188,9 +192,9 @@ def odd(store: Store, words: Words) -> Odd:
                 "the quiet time has no end", where="against_to", hint="name both of its ends"
             )
         quiet = against[0], against[1]
-    found = oddities(opened, looked_at=span_of(words, ends), against=quiet, ends=ends)
-    sentences = odd_words.statements(opened, found)
-    return Odd.model_validate({"recording": name, **odd_words.as_data(found, sentences)})
+    oddities_found = oddities(opened, looked_at=span_of(words, ends), against=quiet, ends=ends)
+    sentences = odd_words.statements(opened, oddities_found)
+    return Odd.model_validate({"recording": name, **odd_words.as_data(oddities_found, sentences)})
 
 
 COUNT = 10
@@ -206,7 +210,7 @@ def extremes(store: Store, words: Words) -> Extremes:
     Columns that the span or the recording's ends cut are left out, unless there are no others: what
     is in a part of a column says little.
     """
-    request = columned(request_of(store, words))
+    request = require_columns(request_of(store, words))
     least = words.get("kind") == "min"
     if request.question.interval_ns is None:
         first, last = store.ends(request.recording)
@@ -214,34 +218,34 @@ def extremes(store: Store, words: Words) -> Extremes:
             first if request.from_ns is None else request.from_ns,
             last if request.until_ns is None else request.until_ns - 1,
         )
-        request = request.changed(
+        request = request.with_parts(
             interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER))
         )
-    asked = replace(request.statistic, breakdown=None)
-    answer = request.answer(asked)
+    statistic = replace(request.statistic, breakdown=None)
+    answer = request.answer(statistic)
     assert isinstance(answer, Series)
     places = np.flatnonzero(~np.isnan(answer.values))
     uncut = places[
         (answer.t0_ns + places * answer.interval_ns >= answer.first_ns)
         & (answer.t0_ns + (places + 1) * answer.interval_ns <= answer.until_ns)
     ]
-    held = uncut if len(uncut) else places
-    values = answer.values[held]
+    places_used = uncut if len(uncut) else places
+    values = answer.values[places_used]
     order = np.argsort(values if least else -values, kind="stable")[
         : number(words, "count", COUNT, 1, MOST)
     ]
     moments = []
     for place in order.tolist():
-        begin = answer.t0_ns + int(held[place]) * answer.interval_ns
+        begin = answer.t0_ns + int(places_used[place]) * answer.interval_ns
         value = plain_number(float(values[place]))
         assert value is not None
         moments.append(Extreme(from_ns=begin, until_ns=begin + answer.interval_ns, value=value))
     return Extremes(
-        statistic=str(asked),
+        statistic=str(statistic),
         which="min" if least else "max",
         unit=answer.unit,
         interval_ns=answer.interval_ns,
-        columns=len(held),
+        columns=len(places_used),
         moments=moments,
         notes=list(answer.notes),
     )

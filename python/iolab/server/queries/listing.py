@@ -44,18 +44,18 @@ def status_of(directory: Path) -> dict[str, Any]:
     """Its content; empty where there is none that can be read."""
     path = directory / FILE
     try:
-        found = json.loads(read_regular(path, limit=_LARGEST))
+        status = json.loads(read_regular(path, limit=_LARGEST))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return status if isinstance(status, dict) else {}
 
 
 def counts(status: dict[str, Any], name: str) -> dict[str, int]:
     """Whole numbers by source."""
-    found = status.get(name)
+    counts = status.get(name)
     return (
-        {key: value for key, value in found.items() if isinstance(value, int)}
-        if isinstance(found, dict)
+        {key: value for key, value in counts.items() if isinstance(value, int)}
+        if isinstance(counts, dict)
         else {}
     )
 
@@ -144,17 +144,17 @@ def facts_of(store: Store, name: str) -> RecordingFacts:
 def _of_trace(store: Store, name: str) -> RecordingFacts:
     first, last = store.ends(name)
     summary = store.summary(name)
-    held = summary.events > 0
+    has_events = summary.events > 0
     return RecordingFacts(
         name=name,
         kind="trace",
         host="",
         clock="realtime" if first > _EPOCH else "trace",
         live=False,
-        first_ns=first if held else None,
-        last_ns=last if held else None,
+        first_ns=first if has_events else None,
+        last_ns=last if has_events else None,
         events={source_of(summary.format): summary.events},
-        events_from_ns=first if held else None,
+        events_from_ns=first if has_events else None,
         samples={},
         problem="",
     )
@@ -164,7 +164,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     recording = store.recording(name)
     assert recording is not None
     facts, span = recording.facts, store.ends(name)
-    held = span != (0, 0)
+    has_events = span != (0, 0)
     segments = recording.segments()
     starts = [segment.first_ns for segment in segments]
     events: Counter[str] = Counter()
@@ -179,8 +179,8 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
         host=facts.host,
         clock=facts.clock,
         live=is_live(store, name),
-        first_ns=span[0] if held else None,
-        last_ns=span[1] if held else None,
+        first_ns=span[0] if has_events else None,
+        last_ns=span[1] if has_events else None,
         events=dict(events),
         events_from_ns=min(starts, default=None),
         samples=dict(samples),
@@ -203,26 +203,31 @@ def statistics(store: Store, words: Words) -> Statistics:
         recording=name,
         statistics=[
             StatisticFacts(
-                name=each.entry.name,
-                about=each.entry.about,
-                covers=each.entry.covers,
-                unit=each.entry.unit,
-                source=each.source,
-                counted=each.counted,
-                filters=list(each.entry.filters),
-                available=not each.why_not,
-                why_not=each.why_not,
+                name=available_statistic.entry.name,
+                about=available_statistic.entry.about,
+                covers=available_statistic.entry.covers,
+                unit=available_statistic.entry.unit,
+                source=available_statistic.source,
+                counted=available_statistic.counted,
+                filters=list(available_statistic.entry.filters),
+                available=not available_statistic.why_not,
+                why_not=available_statistic.why_not,
                 sources=[
-                    SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields))
-                    for one in each.sources
+                    SourceFacts(
+                        name=source.source, counted=source.counted, fields=list(source.fields)
+                    )
+                    for source in available_statistic.sources
                 ],
-                breakdowns=[Breakdown(field=field, kind=_kind(field)) for field in each.breakdowns],
+                breakdowns=[
+                    Breakdown(field=field, kind=_kind(field))
+                    for field in available_statistic.breakdowns
+                ],
                 lacking=[
                     Lacking(field=field, kind=_kind(field), why_not=why)
-                    for field, why in each.lacking.items()
+                    for field, why in available_statistic.lacking.items()
                 ],
             )
-            for each in available(
+            for available_statistic in available(
                 store.open(name), store.summary(name).has if store.is_trace(name) else None
             )
         ],
@@ -237,22 +242,22 @@ def marks(store: Store, words: Words) -> Marks:
     """Named spans of a recording; a trace has none."""
     name = recording_of(store, words)
     recording = store.recording(name)
-    found = [] if recording is None else recording.marks()
+    marks_found = [] if recording is None else recording.marks()
     results = store.results_of(name)
     runs = run_facts(None if results is None else store.results.get(results))
     return Marks(
         recording=name,
-        left=max(0, len(found) - MOST_LINES),
+        left=max(0, len(marks_found) - MOST_LINES),
         marks=[
             Mark(
-                label=each["label"],
-                kind=each["kind"],
-                from_ns=each["from_ns"],
-                until_ns=each["until_ns"],
-                link=None if each["link"] is None else str(each["link"]),
-                facts=_facts(each, results, runs),
+                label=mark["label"],
+                kind=mark["kind"],
+                from_ns=mark["from_ns"],
+                until_ns=mark["until_ns"],
+                link=None if mark["link"] is None else str(mark["link"]),
+                facts=_facts(mark, results, runs),
             )
-            for each in found[-MOST_LINES:]
+            for mark in marks_found[-MOST_LINES:]
         ],
     )
 
@@ -284,26 +289,26 @@ def losses(store: Store, words: Words) -> Losses:
     recording = store.recording(name)
     if recording is None:
         return Losses(recording=name, losses=[], totals={}, gaps=[], recorded=[], left=0)
-    found = recording.losses()
+    losses_found = recording.losses()
     totals: Counter[str] = Counter()
-    for each in found:
-        totals[each["kind"]] += each["count"] or 0
+    for loss in losses_found:
+        totals[loss["kind"]] += loss["count"] or 0
     spans = covered_spans(snapshot(recording), store.ends(name)[1]) or []
     return Losses(
         recording=name,
         totals=dict(totals),
         gaps=recording.gaps()[-MOST_LINES:],
         recorded=spans[-MOST_LINES:],
-        left=max(0, len(found) - MOST_LINES),
+        left=max(0, len(losses_found) - MOST_LINES),
         losses=[
             Loss(
-                source=each["source"],
-                kind=each["kind"],
-                from_ns=each["from_ns"],
-                until_ns=each["until_ns"],
-                count=each["count"],
-                words=each["words"],
+                source=loss["source"],
+                kind=loss["kind"],
+                from_ns=loss["from_ns"],
+                until_ns=loss["until_ns"],
+                count=loss["count"],
+                words=loss["words"],
             )
-            for each in found[-MOST_LINES:]
+            for loss in losses_found[-MOST_LINES:]
         ],
     )

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, StringConstraints
 
 from ...errors import UsageError
-from ...recording.base.counts import HeatCounts, LostAt, added
+from ...recording.base.counts import HeatCounts, LostAt, sum_losses
 from ...statistics.answers.answers import Answer, Series, Stack
 from ...statistics.answers.json_form import is_averaged, largest
 from ...statistics.ask.query import COLUMNS as DEFAULT_COLUMNS
@@ -27,28 +27,28 @@ from ..base.store import Opened, Store
 from ..base.worksheet import Text
 
 
-def whole(answer: Answer) -> Answer:
+def single_column(answer: Answer) -> Answer:
     """The answer with one column, which is its span; of a map the columns from the first to the
     last that hold anything."""
     if isinstance(answer, HeatCounts):
         columns = max(1, answer.columns)
         return replace(answer.coarser(columns=columns), gaps=(), lost_at=_lost(answer))
-    one = {
+    parts = {
         "t0_ns": answer.first_ns,
         "interval_ns": answer.until_ns - answer.first_ns,
         "lost_at": _lost(answer),
     }
     if isinstance(answer, Series):
-        return replace(answer, values=np.array([answer.mean]), **one)  # type: ignore[arg-type]
+        return replace(answer, values=np.array([answer.mean]), **parts)  # type: ignore[arg-type]
     rows, _ = largest(answer, None)
     means = np.array([row.mean for row in rows[: len(answer.keys)]], dtype=float).reshape(
         len(answer.keys), 1
     )
-    return replace(answer, values=means, rest=_rest(answer), **one)  # type: ignore[arg-type]
+    return replace(answer, values=means, rest=_rest(answer), **parts)  # type: ignore[arg-type]
 
 
 def _lost(answer: Answer) -> tuple[LostAt, ...]:
-    return added((0, kind, count) for _, kind, count in answer.lost_at)
+    return sum_losses((0, kind, count) for _, kind, count in answer.lost_at)
 
 
 def _rest(answer: Stack) -> np.typing.NDArray[np.float64] | None:
@@ -106,17 +106,17 @@ class Request:
         """End of the time, None where left open."""
         return self.question.span[1]
 
-    def changed(self, **parts: Any) -> Request:
+    def with_parts(self, **parts: Any) -> Request:
         """The same with other parts of the question."""
         return replace(self, question=replace(self.question, **parts))
 
     def answer(self, statistic: Statistic | None = None) -> Answer:
         """The answer to this statistic or another one over the same span."""
         question = self.question
-        answered = answer(
+        full_answer = answer(
             self.opened, question if statistic is None else question.with_statistic(statistic)
         )
-        return whole(answered) if self.is_single else answered
+        return single_column(full_answer) if self.is_single else full_answer
 
 
 def parameters(
@@ -124,7 +124,7 @@ def parameters(
 ) -> dict[str, str]:
     """Parameters of a request. `known`: how often each may be there, and how many characters it
     has, at most. UsageError for an unknown, too long or too frequent one."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     times: Counter[str] = Counter()
     for name, value in given:
         if name not in known:
@@ -145,8 +145,8 @@ def parameters(
             )
         if SEPARATOR in value:
             raise UsageError(f"'{name}' holds a NUL", where=name)
-        found[name] = f"{found[name]}{SEPARATOR}{value}" if name in found else value
-    return found
+        values[name] = f"{values[name]}{SEPARATOR}{value}" if name in values else value
+    return values
 
 
 def several(words: Words, name: str) -> list[str]:
@@ -158,7 +158,7 @@ def request_of(store: Store, words: Words) -> Request:
     """The request of some parameters. UsageError for what can't be asked, NotServed for a recording that
     isn't there."""
     name = recording_of(store, words)
-    statistic = parse(needed(words, "statistic"))
+    statistic = parse(require(words, "statistic"))
     opened = store.open(name)
     first, last = store.ends(name)
     from_ns, until_ns = span_of(words, (first, last))
@@ -180,7 +180,7 @@ def request_of(store: Store, words: Words) -> Request:
     return Request(name, opened, question, number(words, "top", TOP, 1, MOST_KEYS), single)
 
 
-def columned(request: Request) -> Request:
+def require_columns(request: Request) -> Request:
     """The request, where it asks for columns of time; UsageError where all is to be one."""
     if request.is_single:
         raise UsageError(f"'{ALL}' is no interval of this", where="interval", hint="such as 1s")
@@ -201,7 +201,7 @@ def recording_of(store: Store, words: Words) -> str:
     return store.names[0]
 
 
-def needed(words: Words, name: str) -> str:
+def require(words: Words, name: str) -> str:
     """A parameter that can't be left out."""
     if name not in words:
         raise UsageError(f"'{name}' is missing", where=name)
@@ -245,8 +245,8 @@ def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int |
     """
     first, last = ends
     begin, end = (
-        moment(words[name], first, last) if (name := f"{which}{each}") in words else None
-        for each in ("from", "to")
+        moment(words[name], first, last) if (name := f"{which}{end}") in words else None
+        for end in ("from", "to")
     )
     if begin is not None and end is not None and begin < end and (begin > last or end <= first):
         return begin, end
@@ -266,8 +266,8 @@ class Parameter:
     @property
     def bounds(self) -> tuple[int, int]:
         """(how often it may be there, characters that it has at most)."""
-        each = self.schema.get("items", self.schema)
-        return int(self.schema.get("maxItems", 1)), int(each.get("maxLength", LONGEST_NAME))
+        items = self.schema.get("items", self.schema)
+        return int(self.schema.get("maxItems", 1)), int(items.get("maxLength", LONGEST_NAME))
 
 
 LAST_SKIP = 999_999_999
@@ -276,8 +276,8 @@ LAST_SKIP = 999_999_999
 _DURATION = (
     "((?=[0-9])"
     + "".join(
-        rf"([0-9]+(\.[0-9]+)?\s*({each})\s*)?"
-        for each in ("d", "h", "min|m", "s", "ms", "us|µs", "ns")
+        rf"([0-9]+(\.[0-9]+)?\s*({unit})\s*)?"
+        for unit in ("d", "h", "min|m", "s", "ms", "us|µs", "ns")
     )
     + "|0)"
 )
@@ -354,20 +354,22 @@ SPAN = (
     Parameter("to", "The same; this moment itself is left out.", text(64, MOMENT)),
 )
 OTHER_SPAN = tuple(
-    Parameter(f"other_{each.name}", f"Of the other range: {each.about}", each.schema)
-    for each in SPAN
+    Parameter(f"other_{parameter.name}", f"Of the other range: {parameter.about}", parameter.schema)
+    for parameter in SPAN
 )
 AROUND = tuple(
     Parameter(
-        f"around_{each.name}",
-        f"Of the time that is looked at as well, to compare with: {each.about}",
-        each.schema,
+        f"around_{parameter.name}",
+        f"Of the time that is looked at as well, to compare with: {parameter.about}",
+        parameter.schema,
     )
-    for each in SPAN
+    for parameter in SPAN
 )
 AGAINST = tuple(
-    Parameter(f"against_{each.name}", f"Of the quiet time: {each.about}", each.schema)
-    for each in SPAN
+    Parameter(
+        f"against_{parameter.name}", f"Of the quiet time: {parameter.about}", parameter.schema
+    )
+    for parameter in SPAN
 )
 SOURCE = Parameter(
     "source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64)

@@ -47,10 +47,10 @@ class ResponseCache:
             return compute()  # it says what is wrong
         key = path, tuple(sorted(words.items()))
         with self._lock:
-            known = self._responses.get(key)
-            if known is not None and known[0] == version:
+            remembered = self._responses.get(key)
+            if remembered is not None and remembered[0] == version:
                 self._responses.move_to_end(key)
-                return known[1]
+                return remembered[1]
         response = compute()
         self._keep(key, version, response)
         return response

@@ -156,13 +156,13 @@ ROUTES = (
         (
             RECORDING,
             STATISTIC,
-            *(replace(each, required=True) for each in (*SPAN, *OTHER_SPAN)),
+            *(replace(parameter, required=True) for parameter in (*SPAN, *OTHER_SPAN)),
             *COLUMNS,
             SOURCE,
             TOPMOST,
         ),
         (Difference, Changes),
-        comparison.compared,
+        comparison.compare,
         is_cached=True,
     ),
     Route(

@@ -105,11 +105,11 @@ def cell_runs(store: Store, name: str, number: int, metric: str, cell: str) -> C
     if entry is None:
         raise NotServed(f"the history has no entry {number}")
     study = names_by_path(store).get(os.path.realpath(history.directory(entry)))
-    known = find(metric)
+    known_metric = find(metric)
     answer = CellRuns(
         entry=number,
         metric=metric,
-        unit="" if known is None else known.unit,
+        unit="" if known_metric is None else known_metric.unit,
         study=study,
         runs=[],
         problem="",

@@ -78,24 +78,24 @@ class Reports:
         self._making = threading.Lock()
         self._held: dict[str, tuple[str, str]] = {}
 
-    def held(self, name: str) -> str | None:
+    def page_if_current(self, name: str) -> str | None:
         """A report that was made of the evidence as it is, None where it has to be made. NotServed
         where there are no results of that name."""
         key = evidence_key(self._path(name))
-        held = self._held.get(name)
-        return held[1] if held is not None and held[0] == key else None
+        report = self._held.get(name)
+        return report[1] if report is not None and report[0] == key else None
 
     def page(self, name: str) -> str:
         """A report, made where it has to be; Busy while another one is. NotServed where there are
         no results of that name."""
-        held = self.held(name)
-        if held is not None:
-            return held
+        report = self.page_if_current(name)
+        if report is not None:
+            return report
         if not self._making.acquire(blocking=False):
             raise Busy
         try:
             key, path = evidence_key(self._path(name)), self._path(name)
-            self._held[name] = key, self._made(name, path)
+            self._held[name] = key, self._make_page(name, path)
             return self._held[name][1]
         finally:
             self._making.release()
@@ -109,7 +109,7 @@ class Reports:
             )
         return path
 
-    def _made(self, name: str, path: Path) -> str:
+    def _make_page(self, name: str, path: Path) -> str:
         # charts take long to load
         from ...report.assemble import assemble
         from ...report.page.html import render
@@ -147,7 +147,7 @@ def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
     turn = asyncio.Lock()
     waiting = 0
 
-    async def made(name: str) -> str:
+    async def make_in_turn(name: str) -> str:
         nonlocal waiting
         if waiting >= MOST_WAITING:
             raise Busy
@@ -160,7 +160,7 @@ def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
 
     async def answer(request: Request) -> Response:
         name = request.path_params["name"]
-        html = await pool.run(lambda: reports.held(name)) or await made(name)
+        html = await pool.run(lambda: reports.page_if_current(name)) or await make_in_turn(name)
         policy = _POLICY.search(html)
         allowed = policy[1] if policy else "default-src 'none'"
         return Response(

@@ -27,8 +27,8 @@ LONGEST_S = 60.0
 
 def share(store: Store, wanted: Sharing) -> str:
     """The file. Questions that are refused have no answer in it, as they have none in the page."""
-    sheet = wanted.worksheet
-    name = sheet.recording or (store.names[0] if len(store.names) == 1 else "")
+    worksheet = wanted.worksheet
+    name = worksheet.recording or (store.names[0] if len(store.names) == 1 else "")
     answers: dict[str, str] = {}
     size = 0
     limit = time.monotonic() + LONGEST_S
@@ -55,11 +55,11 @@ def share(store: Store, wanted: Sharing) -> str:
         if name in store.names
         else []
     )
-    known = listing.statistics(store, {"recording": name}).statistics if facts else []
+    statistics = listing.statistics(store, {"recording": name}).statistics if facts else []
     parts = {
-        "worksheet": sheet.model_dump_json(by_alias=True),
+        "worksheet": worksheet.model_dump_json(by_alias=True),
         "recordings": _list([fact.model_dump_json() for fact in facts]),
-        "statistics": _list([each.model_dump_json() for each in known]),
+        "statistics": _list([statistic.model_dump_json() for statistic in statistics]),
         "answers": _object(answers),
     }
     look = _object(
@@ -67,7 +67,7 @@ def share(store: Store, wanted: Sharing) -> str:
     )
     return standing(
         "live",
-        sheet.name or "worksheet",
+        worksheet.name or "worksheet",
         f"iolab {__version__}",
         [json_element("iolab-colours", look), json_element("iolab-answers", _object(parts))],
         "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>",

@@ -71,7 +71,7 @@ class StudyIndex:
         results = self._store.results
         stamps = {name: stamp_of(path) for name, path in results.items()}
         with self._lock:
-            entries = self._loaded()
+            entries = self._load_entries()
             studies, queue = [], {}
             for name, path in results.items():
                 entry = entries.get(str(path.absolute()))
@@ -107,7 +107,7 @@ class StudyIndex:
         stamp = stamp_of(path)
         entry = _Entry(stamp=stamp, facts=study_facts(path))
         with self._lock:
-            self._loaded()[str(path.absolute())] = entry
+            self._load_entries()[str(path.absolute())] = entry
         return True
 
     def _work(self) -> None:
@@ -125,7 +125,7 @@ class StudyIndex:
         with self._lock:
             self._thread = None
 
-    def _loaded(self) -> dict[str, _Entry]:
+    def _load_entries(self) -> dict[str, _Entry]:
         if self._entries is None:
             self._entries = {} if self._file is None else _read(self._file)
         return self._entries
@@ -134,8 +134,10 @@ class StudyIndex:
         if self._file is None:
             return
         with self._lock:
-            known = [item for item in self._loaded().items() if item[1].facts.state == "read"]
-        content = {path: entry.model_dump() for path, entry in known[-MOST_ENTRIES:]}
+            read_entries = [
+                item for item in self._load_entries().items() if item[1].facts.state == "read"
+            ]
+        content = {path: entry.model_dump() for path, entry in read_entries[-MOST_ENTRIES:]}
         document = {"schema": 1, "code": code_key(_CODE), "studies": content}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)

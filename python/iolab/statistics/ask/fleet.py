@@ -15,8 +15,8 @@ import numpy as np
 
 from ...archive.recordings import ArchivedEvents
 from ...errors import FormatError, IolabError, UsageError
-from ...recording.base.counts import HeatCounts, Integers, added, alike, merge, summed
-from ...recording.base.intervals import joined
+from ...recording.base.counts import HeatCounts, Integers, alike, merge, sum_by_key, sum_losses
+from ...recording.base.intervals import join
 from ..answers.answers import Answer, Floats, Series, Stack
 from ..answers.json_form import bounds_of
 from ..engine.coverage import Losses
@@ -257,7 +257,7 @@ def _recorded(
 
 def _covered(parts: Sequence[_Part]) -> int:
     return sum(
-        until - first for first, until in joined(span for _, _, spans in parts for span in spans)
+        until - first for first, until in join(span for _, _, spans in parts for span in spans)
     )
 
 
@@ -390,7 +390,7 @@ def _common(answers: Sequence[_A], covered_ns: int) -> _A:
         source=", ".join(dict.fromkeys(answer.source for answer in answers)),
         notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
         losses=losses,
-        lost_at=added(
+        lost_at=sum_losses(
             (column + (answer.t0_ns - t0_ns) // answer.interval_ns, kind, count)
             for answer in answers
             for column, kind, count in answer.lost_at
@@ -451,7 +451,7 @@ def rank_hosts(maps: Mapping[str, HeatCounts]) -> list[HostDistance]:
     bounds: dict[int, tuple[int, int]] = {}
     for counts in same:
         bounds |= bounds_of(counts)
-    index, _ = summed(
+    index, _ = sum_by_key(
         np.concatenate([counts.index for counts in same]),
         np.concatenate([counts.count for counts in same]),
     )

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, added
-from ...recording.base.intervals import joined, without
+from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, sum_losses
+from ...recording.base.intervals import join, without
 from ...recording.base.loss_log import Part, parts_of
 from ...recording.read.recording import Recording
 from .snapshot import Snapshot, Span, deleted_segments
@@ -100,7 +100,7 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
         )
         spans = [(first, max([last_ns + 1, *(end for _, end in lost_spans)]))]
     return without(
-        joined(spans),
+        join(spans),
         [
             (first, until)
             for first, until in snap.recording.holes(snap.kind, source)
@@ -216,7 +216,7 @@ def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[L
             counted += share
             if share or count is None:
                 lost_ats.append((column, kind, share))
-    return added(lost_ats)
+    return sum_losses(lost_ats)
 
 
 def gap_columns(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
-from ...recording.base.intervals import joined, without
+from ...recording.base.intervals import join, without
 from ...recording.base.layout import Kind
 from ..language.conditions import sql_of
 from ..language.intervals import columns_of, round_interval
@@ -132,7 +132,7 @@ def window_of(
     if spans is not None and earlier is not None:
         # a lost first map ends before the first map that exists: what lies between was recorded
         begin = min([earlier[0], *(loss[0] for loss in lost)])
-        spans = joined([*clip(sessions_of(snap, last) or (), (begin, last + 1)), *spans])
+        spans = join([*clip(sessions_of(snap, last) or (), (begin, last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
     low = (
         from_ns

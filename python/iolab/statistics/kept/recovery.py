@@ -11,7 +11,7 @@ from pathlib import Path
 from ...errors import FormatError, IolabError
 from ...recording.base.layout import telling, write_json
 from ...recording.base.lock import short_lock
-from ...recording.ledger import signed
+from ...recording.ledger import sign
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
 from . import tables
@@ -56,7 +56,7 @@ def change_definitions(directory: Path, how: Callable[[Definitions], Definitions
             after = how(before)
             if after != before or not before.revision:
                 after = replace(after, revision=before.revision + 1)
-                write_json(directory / DEFINITIONS, signed(after.as_json()))
+                write_json(directory / DEFINITIONS, sign(after.as_json()))
             return after
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from ...errors import ResultsError
 from ...recording.base.checked_files import DamagedError
 from ...recording.base.checked_files import Part as File
-from ...recording.base.counts import HeatCounts, summed
+from ...recording.base.counts import HeatCounts, sum_by_key
 from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
-from ...recording.base.intervals import joined, without
+from ...recording.base.intervals import join, without
 from ...recording.read.recording import Recording
 from ..engine.coverage import clip, covered_spans, sessions_of
 from ..engine.engine import Engine, int64s
@@ -347,7 +347,7 @@ def _recorded_spans(
     )
     after = clip(sessions, (held.until_ns, 2**62))
     # a lost file ends with a whole sum, later than the last event that is kept
-    recorded = without(joined([*before, *kept, *after]), joined(held.holes(wide.lengths)))
+    recorded = without(join([*before, *kept, *after]), join(held.holes(wide.lengths)))
     return tuple(clip(recorded, (window.first_ns, window.until_ns)))
 
 
@@ -396,7 +396,7 @@ class RollUpReading(Reading):
         order = np.argsort(key, kind="stable")
         key, amount = key[order], amount[order]
         if len(key) and (key[1:] == key[:-1]).any():
-            key, amount = summed(key, amount)
+            key, amount = sum_by_key(key, amount)
         column, index = key >> 32, key & (_BUCKETS - 1)
         first = int(column[0]) if len(column) else 0
         grid = Linear(0, width) if y == "offset" else LogLinear(BITS)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ...recording.base.intervals import joined
+from ...recording.base.intervals import join
 from ...recording.base.layout import telling, write_json
-from ...recording.ledger import CRC, signed
+from ...recording.ledger import CRC, sign
 from .definitions import read_object, spans
 from .paths import STATE, TIERS, Content, Tier
 
@@ -58,7 +58,7 @@ class Kept:
 
     def miss(self, first_ns: int, until_ns: int) -> None:
         """Take down a time of which nothing could be kept."""
-        self.missed = joined([*self.missed, (first_ns, until_ns)])
+        self.missed = join([*self.missed, (first_ns, until_ns)])
 
     @property
     def is_suspended(self) -> bool:
@@ -80,7 +80,7 @@ class State:
         with telling(directory / STATE, "say what is kept"):
             write_json(
                 directory / STATE,
-                signed(
+                sign(
                     {
                         "schema": SCHEMA,
                         "kind": "kept",
