@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from iolab.hosts.kinds.rig import cache_home
 from iolab.recording.read.recording import Recording, is_recording
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
@@ -36,6 +37,8 @@ RENEW = "IOLAB_PICTURES"
 WAIT_MS = 60_000
 LONGEST_S = 240
 """What a story's commands may take on a busy machine."""
+LONGEST_ON_RIG_S = 1800
+"""The same with emulated machines, of which each takes a minute or more to start."""
 
 _BLOCK = re.compile(
     r"^<!-- story: (make|load|ask|away) -->\n```sh\n(.*?)^```", re.MULTILINE | re.DOTALL
@@ -102,15 +105,22 @@ def awake() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> Iterator[Path]:
+def played(
+    story: str, tmp_path: Path, shorter: tuple[str, str] = ("", ""), *, is_on_rig: bool = False
+) -> Iterator[Path]:
     """A directory, in memory where that is to be had, in which the guide's commands were run. The
     test is left out where they can't be.
 
     All are one script, so that names set by one are known to the next; `away` is run however it
-    ends. shorter: words of the load and what stands in their place, unless pictures are renewed.
+    ends.
+
+    Args:
+        shorter: words of the load and their replacement, unless pictures are renewed.
+        is_on_rig: whether the commands use machines of a rig, and nothing of this machine.
     """
-    need_tracing()
-    need_loops("fio")
+    if not is_on_rig:
+        need_tracing()
+        need_loops("fio")
     parts = commands(story)
     assert shorter[0] in parts["load"]
     if shorter[0] and not os.environ.get(RENEW):
@@ -146,10 +156,11 @@ def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> I
                 **os.environ,
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "HOME": name,
+                **({"XDG_CACHE_HOME": str(cache_home().parents[1])} if is_on_rig else {}),
             },
         )
         try:
-            said, _ = process.communicate(timeout=LONGEST_S)
+            said, _ = process.communicate(timeout=LONGEST_ON_RIG_S if is_on_rig else LONGEST_S)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)

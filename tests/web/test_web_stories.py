@@ -5,6 +5,7 @@ recorded, and found on the worksheet."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from support.browser import expect
 from support.gestures import as_lines, asked_on, chosen, closed, marked, shown, value
 from support.network import need_network, network
 from support.probe import need_probe
-from support.stories import kept, need_limits, played, recorded_server, worksheet
+from support.stories import RENEW, kept, need_limits, played, recorded_server, worksheet
 from support.worksheet import drawn, frame
 
 pytestmark = [pytest.mark.browser, pytest.mark.tracing, pytest.mark.figures]
@@ -318,3 +319,63 @@ def test_a_client_behind_a_slow_link_is_found_by_its_line(browser: Any, tmp_path
         alone = asked_on(page, value(page, clients, address), "as one number")
         assert alone == f"ip.bytes[direction=out][peer={address}]"
         kept(page, "network")
+
+
+@pytest.mark.rig
+@pytest.mark.deep
+def test_slow_operations_lead_to_a_client_its_file_and_a_disk(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not os.environ.get(RENEW):
+        pytest.skip("takes minutes to start machines: scripts/stories -k slow_operations")
+    latency, disk_latency = "nfs.ops[op=read][latency]", "io.ops[op=read][latency]"
+    with played("clients", tmp_path, is_on_rig=True) as place:
+        near = {job["jobname"]: job["read"] for job in fio_jobs(place / "near.json")}
+        [far] = fio_jobs(place / "far.json")
+        monkeypatch.setenv("IOLAB_NAMES", str(place / "names"))
+        with worksheet(browser, place / "served", tmp_path) as page:
+            shown(page, latency, disk_latency)
+            kept(page, "clients")
+            reads = {key["key"]: key["total"]
+                     for key in answer(page, "nfs.ops[op=read][client]")["keys"]}  # fmt: skip
+            archive = near["archive"]["total_ios"]
+            assert reads == {
+                "near": near["home"]["total_ios"] + archive,
+                "far": far["read"]["total_ios"],
+            }
+            files = {key["key"]: key["total"]
+                     for key in answer(page, "nfs.ops[op=read][client=near][file]")["keys"]}  # fmt: skip
+            assert sorted(files.values()) == sorted(
+                [near["home"]["total_ios"], near["archive"]["total_ios"]]
+            )
+            [slow_file] = [name for name, total in files.items() if total == archive]
+            times, ops = lines(page, f"nfs.ops[op=read][file={slow_file}]", interval="1s")
+            begin, end = span(page)
+            first, last = ((times[place] - begin) / (end - begin)
+                           for place in np.flatnonzero(ops[""] > 0)[[0, -1]])  # fmt: skip
+            marked(page, latency, (float(first), 0.0), (float(last), 0.3))
+            who = frame(page, latency).locator(".who")
+            expect(who.locator("tbody tr").first).to_be_visible()
+            kept(page, "clients-who")
+            # each read of that file was one read of the slow disk
+            disks = {key["key"]: key["total"]
+                     for key in answer(page, "io.ops[op=read][device]")["keys"]}  # fmt: skip
+            loads = {"near": near["home"], "near, archive": near["archive"], "far": far["read"]}
+            for name, job in loads.items():
+                fastest_ms, mean_ms = (job["clat_ns"][key] / 1e6 for key in ("min", "mean"))
+                print(
+                    f"{name}: {job['total_ios']} reads, fastest {fastest_ms:.1f} ms, mean {mean_ms:.1f} ms"
+                )
+            print(f"reads of disks: {disks}")
+            assert disks["vdb"] == pytest.approx(archive, abs=5)
+            closed(page, latency, disk_latency)
+            by_file, by_device = "nfs.ops[op=read][client=near][file]", "io.ops[op=read][device]"
+            shown(page, by_file, by_device)
+            as_lines(page, by_file, by_device)
+            kept(page, "clients-disk")
+
+
+def fio_jobs(path: Path) -> list[dict[str, Any]]:
+    """The jobs of a result of fio."""
+    jobs: list[dict[str, Any]] = json.loads(path.read_text())["jobs"]
+    return jobs

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from .show_trace import PERCENTILES, tell_summary
 
 if TYPE_CHECKING:
+    from ..recording.base.intervals import Unrecorded
     from ..recording.base.metadata import Facts
-    from ..recording.base.unrecorded import Unrecorded
     from ..recording.read.summary import RecordingSummary
 
 SHOWN_MARKS = 20
@@ -293,7 +293,7 @@ def _gaps(summary: RecordingSummary) -> list[str]:
 
 def _until(gap: Unrecorded) -> int | None:
     """End of a gap; None if it has not ended."""
-    from ..recording.base.unrecorded import EVER_NS
+    from ..recording.base.intervals import EVER_NS
 
     return gap.until_ns if gap.until_ns < EVER_NS else None
 

@@ -16,8 +16,7 @@ from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ...history.store import FILE as HISTORY
 from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
-from ...recording.read.open import open_events
-from ...recording.read.recording import Recording
+from ...recording.read.recording import Recording, open_events
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.multi_host import FILE as HOSTS

@@ -16,7 +16,7 @@ from ...heatmap.figure import Named
 from ...heatmap.model import View
 from ...heatmap.wire import LossesOfKind, SparseArrays, SparseCounts, group_of, lists
 from ...recording.base.counts import UNITS, HeatCounts, alike, merge
-from ...recording.read.breakdown import Dimension
+from ...recording.read.trace import Dimension
 from ...statistics.answers.answers import Answer, Stack
 from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_of, number, numbers
 from ...statistics.ask.drill import narrow

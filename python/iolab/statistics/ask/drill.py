@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts
-from ...recording.read.breakdown import MOST, Dimension, dimension
 from ...recording.read.recording import Recording
-from ...recording.read.trace import Trace
+from ...recording.read.trace import MOST, Dimension, Trace, dimension
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
 from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION, near

@@ -155,7 +155,7 @@ def choose(
         raise FormatError("holds no events", where=place)
     first, *other_sources = preference(list(sources), preferred)
     return first, [
-        f"{first} events; --source {' or '.join(other_sources)} for the others"
+        f"{first} events; source {' or '.join(other_sources)} has the others"
     ] if other_sources else []
 
 
