@@ -184,7 +184,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
         name, end = word[0].strip(), word.end()
         sign = next((sign for sign in SIGNS if text.startswith(sign, end)), "")
         if not sign and not text.startswith("]", end):
-            raise _unexpected(text, end, "an operator or ']'", f"signs are {' '.join(SIGNS)}")
+            raise _error_at(text, end, "an operator or ']'", f"signs are {' '.join(SIGNS)}")
         if not name:
             raise _error(
                 text, "a pair of brackets names no field", "such as [op=write] or [latency]"
@@ -198,12 +198,12 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
                 values.append((value, is_quoted))
             if not text.startswith("]", end):
                 hint = "put a value with such characters in double quotes"
-                raise _unexpected(text, end, "',' or ']'", hint)
+                raise _error_at(text, end, "',' or ']'", hint)
         yield name, sign, values
         place = len(text) - len(text[end + 1 :].lstrip())
 
 
-def _unexpected(text: str, end: int, expected: str, hint: str) -> UsageError:
+def _error_at(text: str, end: int, expected: str, hint: str) -> UsageError:
     if end >= len(text):
         return _error(text, "it ends within brackets", "close them with ]")
     return _error(text, f"'{text[end:]}' found where {expected} is expected", hint)
