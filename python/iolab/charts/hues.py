@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of names over time, such as devices and operations: those of the worksheet and of the
-report's page (`web/src/canvas/hues.ts`; `tests/vectors/hues.json` holds both to the same answers).
+"""Colours of names over time, such as devices and operations.
+
+They are equal to those of the worksheet and of the report's page (`web/src/canvas/hues.ts`;
+`tests/vectors/hues.json` tests both).
 
 Variants of a study have the palette of `theme` instead: they are no names of a recording.
 """
@@ -36,7 +38,7 @@ _STEP = 5
 
 
 def place_of(field: str, name: str) -> int:
-    """The place among the hues that a name has by itself: FNV-1a of all but its last byte, plus
+    """The place among the hues that a name alone has: FNV-1a of all but its last byte, plus
     that byte, so that sda and sdb differ."""
     usual = _USUAL.get(field, {}).get(name)
     if usual is not None:

@@ -389,6 +389,6 @@ def test_the_service_does_what_the_document_says(
             )
 
     holds()
-    # no history is served here; test_server_start.py asks one
-    if which == "known" and not path.endswith(("/history", "/cell-runs")):
+    # no history and no archive is served here; test_server_start.py and test_server_fleet.py ask
+    if which == "known" and not path.endswith(("/history", "/cell-runs", "/fleet")):
         assert statuses & {200, 204}
