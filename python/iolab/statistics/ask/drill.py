@@ -112,22 +112,6 @@ def next_breakdowns(
     ]
 
 
-def as_data(statistic: Statistic, value: str | Between | None = None) -> dict[str, Any]:
-    """`{"statistic": the narrowed one, "next": [{"field", "kind", "statistic"}]}`, for JSON."""
-    narrowed = replace(statistic, breakdown=None) if value is None else narrow(statistic, value)
-    return {
-        "statistic": str(narrowed),
-        "next": [
-            {
-                "field": next_breakdown.field,
-                "kind": next_breakdown.kind,
-                "statistic": str(next_breakdown.statistic),
-            }
-            for next_breakdown in next_breakdowns(statistic, value)
-        ],
-    }
-
-
 FIELDS = ("op", "device", "process", "file", "job", "client")
 BUDGET = 2 * 10**9
 """Events to scan for this; beyond, fewer fields are distinguished."""

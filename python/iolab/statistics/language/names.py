@@ -22,6 +22,8 @@ from .quantities import parse_whole, print_whole
 
 SIGNS = (">=", "<=", "!=", "=", ">", "<")
 _SPECIAL = '][,="<>!'
+_PLAIN = re.compile(r'[^][,="<>!]*')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\["\\])*)(" *)?')
 _HEAD = re.compile(r"\s*([^\[\]\s]*)\s*")
 
 
@@ -177,85 +179,54 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
             raise _error(
                 text, f"'{text[place:]}' found where '[' is expected", "such as [op=write][latency]"
             )
-        end = place + 1
-        while end < len(text) and text[end] not in _SPECIAL:
-            end += 1
-        name = text[place + 1 : end].strip()
+        word = _PLAIN.match(text, place + 1)
+        assert word is not None
+        name, end = word[0].strip(), word.end()
         sign = next((sign for sign in SIGNS if text.startswith(sign, end)), "")
         if not sign and not text.startswith("]", end):
-            raise (
-                _unclosed_error(text, end)
-                if end >= len(text)
-                else _error(
-                    text,
-                    f"'{text[end:]}' found where an operator or ']' is expected",
-                    f"signs are {' '.join(SIGNS)}",
-                )
-            )
+            raise _error_at(text, end, "an operator or ']'", f"signs are {' '.join(SIGNS)}")
         if not name:
             raise _error(
                 text, "a pair of brackets names no field", "such as [op=write] or [latency]"
             )
-        end += len(sign)
         values: list[tuple[str, bool]] = []
-        while sign:
-            value, quoted, end = _value(text, end)
-            values.append((value, quoted))
-            if text.startswith(",", end):
-                end += 1
-                continue
+        if sign:
+            value, is_quoted, end = _value(text, end + len(sign))
+            values.append((value, is_quoted))
+            while text.startswith(",", end):
+                value, is_quoted, end = _value(text, end + 1)
+                values.append((value, is_quoted))
             if not text.startswith("]", end):
-                raise (
-                    _unclosed_error(text, end)
-                    if end >= len(text)
-                    else _error(
-                        text,
-                        f"'{text[end:]}' found where ',' or ']' is expected",
-                        "put a value with such characters in double quotes",
-                    )
-                )
-            break
+                hint = "put a value with such characters in double quotes"
+                raise _error_at(text, end, "',' or ']'", hint)
         yield name, sign, values
-        place = end + 1
-        while place < len(text) and text[place].isspace():
-            place += 1
+        place = len(text) - len(text[end + 1 :].lstrip())
 
 
-def _unclosed_error(text: str, end: int) -> UsageError:
-    return _error(
-        text,
-        "it ends within brackets" if end >= len(text) else f"'{text[end:]}' is left over",
-        "close them with ]",
-    )
+def _error_at(text: str, end: int, expected: str, hint: str) -> UsageError:
+    if end >= len(text):
+        return _error(text, "it ends within brackets", "close them with ]")
+    return _error(text, f"'{text[end:]}' found where {expected} is expected", hint)
 
 
 def _value(text: str, place: int) -> tuple[str, bool, int]:
     """(value, whether it was quoted, where it ends)."""
-    while place < len(text) and text[place] == " ":
-        place += 1
+    place = len(text) - len(text[place:].lstrip(" "))
     if not text.startswith('"', place):
-        end = place
-        while end < len(text) and text[end] not in _SPECIAL:
-            end += 1
-        return text[place:end].strip(" "), False, end
-    value, place = "", place + 1
-    while place < len(text) and text[place] != '"':
-        if text[place] == "\\":
-            place += 1
-            if place >= len(text) or text[place] not in '"\\':
-                raise _error(
-                    text,
-                    'a backslash within quotes comes before " or \\ alone',
-                    "write \\\\ for a backslash",
-                )
-        value += text[place]
-        place += 1
-    if place >= len(text):
-        raise _error(text, "a quoted value does not end", 'close it with "')
-    place += 1
-    while place < len(text) and text[place] == " ":
-        place += 1
-    return value, True, place
+        word = _PLAIN.match(text, place)
+        assert word is not None
+        return word[0].strip(" "), False, word.end()
+    quoted = _QUOTED.match(text, place)
+    assert quoted is not None
+    if quoted[2]:
+        return re.sub(r"\\(.)", r"\1", quoted[1]), True, quoted.end()
+    if text.startswith("\\", quoted.end()):
+        raise _error(
+            text,
+            'a backslash within quotes comes before " or \\ alone',
+            "write \\\\ for a backslash",
+        )
+    raise _error(text, "a quoted value does not end", 'close it with "')
 
 
 def _filter(

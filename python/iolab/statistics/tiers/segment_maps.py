@@ -39,8 +39,8 @@ NO_SEGMENT = "no sealed segment lies in this time"
 
 _FINER = "events are scanned instead where finer buckets are due than the maps have"
 
-BLOCK = 64
-"""Consecutive segments with one sum in memory. Sums of each segment are too many rows."""
+BLOCK = 8
+"""Consecutive segments with one sum of a map in memory. Sums of each segment are too many rows."""
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
 
@@ -409,7 +409,8 @@ class MapReading(Reading):
         are remembered, and only those of other maps are read.
         """
         engine = self._engine
-        blocks, edges = _divide(window, files)
+        size = 1 if self._frame.question.y is None else BLOCK
+        blocks, edges = _divide(window, files, size)
         bound = {**bound, "source": window.source}
         width, folder = files[0].width, files[0].file.path.parent
         key = (folder, width, window.interval_ns, select, tuple(conditions), repr(bound))
@@ -424,7 +425,7 @@ class MapReading(Reading):
             parts.append(_select_blocks(known.columns, reused))
         if unread:
             maps = [file for block in unread.values() for file in block]
-            columns = _read(engine, window, "maps", maps, select, conditions, bound)
+            columns = _read(engine, window, "maps", maps, size, select, conditions, bound)
             parts.append(columns)
             _remember(key, known, unread, columns)
         if edges:
@@ -433,16 +434,18 @@ class MapReading(Reading):
                 "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
             }
             inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
-            parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
+            parts.append(
+                _read(engine, window, "edges", edges, size, select, inside, {**bound, **ends})
+            )
         sums = _join_columns(parts)
         sums["c"] = sums["c"] - self._frame.window.base_ns // window.interval_ns
         return sums
 
 
 def _divide(
-    window: Window, files: Sequence[MapFile]
+    window: Window, files: Sequence[MapFile], size: int
 ) -> tuple[dict[int, tuple[File, ...]], list[File]]:
-    """Maps that the window holds whole, by block of segments, and maps that it cuts."""
+    """Maps that the window holds whole, by block of so many segments, and maps that it cuts."""
     lines = window.snap.recording.catalogue().segments.lines
     blocks: dict[int, tuple[File, ...]] = {}
     edges: list[File] = []
@@ -457,7 +460,7 @@ def _divide(
             and not (window.cuts_until and last >= window.until_ns)
         )
         if is_whole:
-            blocks[number // BLOCK] = (*blocks.get(number // BLOCK, ()), file)
+            blocks[number // size] = (*blocks.get(number // size, ()), file)
         else:
             edges.append(file)
     return blocks, edges
@@ -481,16 +484,17 @@ def _read(
     window: Window,
     view: str,
     files: Sequence[File],
+    size: int,
     select: str,
     conditions: Sequence[str],
     bound: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Sums of maps as `_sums`, by block of segments and with absolute columns."""
+    """Sums of maps as `_sums`, by block of so many segments and with absolute columns."""
     engine.files(view, files, is_named=True)
     # `//` rounds towards zero
     start = "second_ns - (second_ns % $interval + $interval) % $interval"
     return engine.ask(
-        f"SELECT CAST(parse_filename(filename, true) AS BIGINT) // {BLOCK} AS block, "
+        f"SELECT CAST(parse_filename(filename, true) AS BIGINT) // {size} AS block, "
         f"({start}) // $interval AS c, {select} FROM {view} "
         f"{where(['source = $source', *conditions])} GROUP BY ALL",
         {**bound, "interval": window.interval_ns},
