@@ -159,7 +159,7 @@ def written(
             [cells >> 16, (cells & 0xFFFF).astype(np.uint32), counts.astype(np.uint64)],
             schema=tables.SCHEMAS["map"],
         )
-        sums = tables.Sums(tables.added([table], "map"), "map", 1, BITS)
+        sums = tables.Sums(tables.sum_rows([table], "map"), "map", 1, BITS)
         tables.write(
             path_of(path, TIERS[0], folder_name(NAME), number, number), [sums], NAME, "block"
         )

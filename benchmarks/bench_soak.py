@@ -274,7 +274,7 @@ def memory_is_flat(soak: Soak) -> None:
 
 def sizes_are_as_stated(soak: Soak) -> None:
     """Of what is kept, and of the recording."""
-    rows = {row["statistic"]: row for row in manage.listed(soak.recording)}
+    rows = {row["statistic"]: row for row in manage.list_kept(soak.recording)}
     soak.hold(
         {row["state"] for row in rows.values()} == {"kept"}, f"{len(rows)} statistics are kept"
     )

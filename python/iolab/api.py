@@ -301,7 +301,7 @@ def open(
     missing one.
     """
     from .recording.base.layout import is_recording
-    from .recording.read.open import open_events
+    from .recording.read.recording import open_events
     from .recording.read.trace import Trace
 
     place = Path(path)

@@ -206,14 +206,17 @@ def of(name: str, unit: str = "") -> Metric:
     return find(name) or Metric(name, name, unit, None)
 
 
-def joint_title(first: Metric, second: Metric, between: str) -> str:
-    """`IOPS against mean latency, writes`: two titles; an operation that they share is written
-    once, at the end."""
+WITHOUT_SYNCS = " (without syncs)"
+"""Ends the title of a latency of writes that leaves out their syncs."""
+
+
+def joint_title(first: str, second: str, between: str) -> str:
+    """`IOPS against mean latency, writes`: two titles of metrics; an operation that they share is
+    written once, at the end."""
     ends = [f", {plural}" for plural in PLURALS.values()]
-    shared = next(
-        (end for end in ends if first.title.endswith(end) and second.title.endswith(end)), ""
-    )
-    return f"{first.title.removesuffix(shared)} {between} {second.title}"
+    second_end = second.removesuffix(WITHOUT_SYNCS)
+    shared = next((end for end in ends if first.endswith(end) and second_end.endswith(end)), "")
+    return f"{first.removesuffix(shared)} {between} {second}"
 
 
 def catalogue() -> list[Metric]:

@@ -163,6 +163,6 @@ def test_another_pipe_that_breaks_is_one(monkeypatch: pytest.MonkeyPatch, record
     def breaks(_: Path) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(manage, "listed", breaks)
+    monkeypatch.setattr(manage, "list_kept", breaks)
     with pytest.raises(BrokenPipeError):
         run(["keep", "list", str(recording)])

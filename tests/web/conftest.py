@@ -40,7 +40,7 @@ def browser() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM} (apt-get install chromium)")
     try:
-        for bundle in ("report.js", "heatmap.js", "live.js", "start.js"):
+        for bundle in ("report.js", "heatmap.js", "live.js", "start.js", "fleet.js"):
             bundle_file(bundle)
     except IolabError as error:
         pytest.skip(f"the pages have not been built: {error.hint}")

@@ -124,7 +124,7 @@ def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None
     picture(page, "kept-prune")
     form.get_by_role("button", name="Drop it").click()
     form.wait_for(state="detached")
-    tiers = {tier["tier"]: tier["first_ns"] for tier in manage.listed(place)[0]["tiers"]}
+    tiers = {tier["tier"]: tier["first_ns"] for tier in manage.list_kept(place)[0]["tiers"]}
     assert tiers["1h"] < START + SECOND < tiers["1s"] < START + 86401 * SECOND
     old.click()
     form.get_by_role("button", name="Leave it").click()
@@ -133,7 +133,7 @@ def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None
     form.get_by_label("Days that stay").fill("0")
     form.get_by_role("button", name="Drop it").click()
     form.wait_for(state="detached")
-    left = manage.listed(place)[0]
+    left = manage.list_kept(place)[0]
     assert all(
         tier["first_ns"] is None
         or left["until_ns"] - tier["first_ns"] <= tier["interval_s"] * SECOND

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import vectors from "../../tests/vectors/hues.json";
 import {
 	colourOf,
 	greys,
@@ -40,6 +41,14 @@ describe("colours", () => {
 			const [l, a, b] = labOf(colour);
 			expect(l).toBeCloseTo(lightness, 4);
 			expect(Math.hypot(a, b)).toBeLessThan(1e-4);
+		}
+	});
+
+	it("of names are those of pictures that Python makes", () => {
+		expect(vectors.hues).toEqual(HUES);
+		for (const { field, names, alone, places } of vectors.cases) {
+			expect(names.map((name) => placeOf(field, name))).toEqual(alone);
+			expect(Object.fromEntries(placesOf(field, names))).toEqual(places);
 		}
 	});
 

@@ -28,6 +28,7 @@ pub mod number;
 pub mod pairing;
 pub mod readers;
 pub mod scan;
+pub mod statuses;
 pub mod summary;
 pub mod syscall;
 pub mod trace;

@@ -4,9 +4,10 @@
 mod frames;
 mod traces;
 
-use iolab_core::{digest, fio_bins, grid, histogram, log2};
+use iolab_core::{digest, fio_bins, grid, histogram, log2, statuses};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 fn grid_of(bits: u32) -> PyResult<grid::Grid> {
     grid::Grid::new(bits).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -67,6 +68,18 @@ mod _core {
     #[pyfunction]
     fn crc32_of_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<(u32, u64)> {
         Ok(py.detach(|| digest::crc32_of_file(&path))?)
+    }
+
+    /// Statuses of the sealed files of a folder with numbers beyond `after`, by number (inode, size,
+    /// ns of the last change), and whether one vanished meanwhile. OSError where it can't be read.
+    #[pyfunction]
+    fn sealed_statuses(py: Python<'_>, folder: std::path::PathBuf, after: u64) -> PyResult<(Bound<'_, PyDict>, bool)> {
+        let (found, has_vanished) = py.detach(|| statuses::sealed_statuses(&folder, after))?;
+        let by_number = PyDict::new(py);
+        for (number, inode, size, changed_ns) in found {
+            by_number.set_item(number, (inode, size, changed_ns))?;
+        }
+        Ok((by_number, has_vanished))
     }
 
     /// Values at the quantiles (0 to 1) of counts on a grid; empty counts give None.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Push a growing recording again and again: what is sealed since the last time, and after a failure
-what the store did not take."""
+"""Push a growing recording again and again: the segments sealed since the last push, and after a failure
+those that the store did not take."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ContinuousPush:
         self._pushed_last: int | None = None
 
     def step(self, *, is_last: bool = False) -> Pushed | None:
-        """Push what is new. None where nothing was sealed since the last success, unless it is the
+        """Push new segments. None where nothing was sealed since the last success, unless it is the
         last push. IolabError where the push fails: the next one continues."""
         now_ns = self._now_ns()
         try:

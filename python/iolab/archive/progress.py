@@ -26,10 +26,10 @@ class Progress:
     Attributes:
         archive: its URL. recording: the key there; "" before the first push.
         through: all sealed segments up to this number are archived; 0: none.
-        rows, bytes: what is not archived, with what is not sealed yet; bytes of sealed files.
+        rows, bytes: rows that are not archived, with unsealed ones; bytes of their sealed files.
         from_ns: time of its first row; None: everything is archived.
         deleted: segments that retention deleted before they were archived.
-        tried_ns, pushed_ns: time of the attempt, and of the last one that succeeded (0: none).
+        tried_ns, pushed_ns: time of the attempt, and of the last success (0: none).
         error: why the attempt failed; "" where it did not.
     """
 

@@ -69,9 +69,7 @@ def bars(rate: Comparison, latency: Comparison, lines: str | None = None) -> Cha
         ],
         has_two_scales=True,
     )
-    title = words.capital(joint_title(rate.metric, latency.metric, "and"))
-    if latency.title != latency.metric.title:
-        title += latency.title.removeprefix(latency.metric.title)
+    title = words.capital(joint_title(rate.title, latency.title, "and"))
     marks = [*words.fixed_text(rate), *_marks(rate, latency, y_of_half["latency"])]
     return Chart(
         slug(rate.metric.name, "with", latency.metric.name),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..compare.model import Cell, Comparison, Key
-from ..metrics import PLURALS
+from ..metrics import PLURALS, WITHOUT_SYNCS
 from ..results.evidence.model import Histogram, Run
 from .histogram import (
     LEAST_PERCENTILES,
@@ -82,7 +82,7 @@ def distributions(results: Histograms, operation: str, rate: Comparison) -> Iter
 def operations_text(runs: Sequence[Run], operation: str) -> str:
     """`reads`; `writes (without syncs)` where fio timed syncs apart from them."""
     has_syncs = operation == "write" and any(run.value("sync.lat.mean") is not None for run in runs)
-    return f"{PLURALS[operation]} (without syncs)" if has_syncs else PLURALS[operation]
+    return f"{PLURALS[operation]}{WITHOUT_SYNCS if has_syncs else ''}"
 
 
 def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:

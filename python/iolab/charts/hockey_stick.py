@@ -64,7 +64,7 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
         log=unlike,
     )
     y = value_axis(
-        curves.latency.title,
+        curves.latency_title,
         curves.latency.unit,
         [
             *_reach(curves, "latency"),
@@ -87,7 +87,7 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
         *layers(horizontal, vertical, curves.variants, drawn_lines),
         *_knee_layers(horizontal, vertical, curves, drawn_lines),
     ]
-    title = words.capital(joint_title(curves.throughput, curves.latency, "against"))
+    title = words.capital(joint_title(curves.throughput.title, curves.latency_title, "against"))
     fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
     marks = [
         *([fixed] if fixed else []),

@@ -8,7 +8,7 @@ for intervals), the `group` that colour and shape tell apart, its place `i` alon
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -120,12 +120,16 @@ def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
 
 
 def colours(
-    groups: Sequence[str], title: str | None, present: Collection[str] | None = None
+    groups: Sequence[str],
+    title: str | None,
+    present: Collection[str] | None = None,
+    colour_by_group: Mapping[str, str] | None = None,
 ) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
     """Channels that tell groups apart, with the same order everywhere; one legend, none for a
     single group.
 
     `present` are those that occur where not all do: a variant keeps its colour in every chart.
+    `colour_by_group`: colours of names; without it groups have those of the theme in order.
     """
     present_groups = [group for group in groups if present is None or group in present]
     legend = (
@@ -134,10 +138,15 @@ def colours(
         else None
     )
     scale = alt.Scale(domain=list(groups))
+    hues = (
+        scale
+        if colour_by_group is None
+        else alt.Scale(domain=list(groups), range=[colour_by_group[group] for group in groups])
+    )
     return (
-        alt.Color("group:N", title=title, scale=scale, legend=legend),
-        alt.Stroke("group:N", title=title, scale=scale, legend=legend),
-        alt.Fill("group:N", title=title, scale=scale, legend=legend),
+        alt.Color("group:N", title=title, scale=hues, legend=legend),
+        alt.Stroke("group:N", title=title, scale=hues, legend=legend),
+        alt.Fill("group:N", title=title, scale=hues, legend=legend),
         alt.Shape("group:N", title=title, scale=scale, legend=legend),
     )
 

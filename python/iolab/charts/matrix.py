@@ -71,7 +71,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                         "label": " @ ".join(words_of),
                     }
                 )
-    title = words.capital(joint_title(throughput.metric, latency.metric, "@"))
+    title = words.capital(joint_title(throughput.title, latency.title, "@"))
     marks = [*words.fixed_text(throughput), "colour deepens with throughput"]
     if any(cell["line1"].find("*") >= 0 for cell in cells):
         marks.append("* suspect")

@@ -5,7 +5,8 @@ marked."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import altair as alt
@@ -17,6 +18,7 @@ from ..units import format_quantity
 from . import words
 from .axes import NUMBER, ValueAxis, value_axis
 from .drawing import Layer, inline, layer, pixel, stack
+from .hues import REST, colours_of
 from .lines import Drawn, colours
 from .model import Chart, Row, skip_checks, slug, specify
 
@@ -61,6 +63,7 @@ def series(
         for title in (None, "seconds since the window began")
     )
     panels: list[alt.LayerSpec] = []
+    colour_by_name = _colours(lines)
     data: dict[str, list[Drawn]] = {}
     thinned, gaps = 0, False
     notes: list[str] = []
@@ -94,6 +97,7 @@ def series(
                     for second, label in marked
                     if start <= second <= end
                 ],
+                colour_by_name,
             )
         )
     marks = []
@@ -139,6 +143,7 @@ def _panel(
     stalls: Sequence[Span],
     window: Span,
     marked: Sequence[tuple[float, str]],
+    colour_by_name: Mapping[str, str],
 ) -> alt.LayerSpec:
     names = [line.name for line in lines]
     vertical = y.encode_y(_HEIGHT)
@@ -161,7 +166,8 @@ def _panel(
                 y2=pixel(0),
             )
         )
-    base = {"x": x, "y": vertical, "color": colours(names, None)[0]}
+    colour = colours(names, None, colour_by_group=colour_by_name)[0]
+    base = {"x": x, "y": vertical, "color": colour}
     rows = alt.NamedData(name=data)
     layers.append(
         layer(
@@ -194,6 +200,44 @@ def _panel(
         )
         layers.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
     return stack(layers, _WIDTH, _HEIGHT)
+
+
+_OPERATION = re.compile(r"(read|write|trim|sync)\.")
+_VALUE = re.compile(r"\[([^\]]*)\]")
+
+
+def _key(name: str) -> tuple[str, str]:
+    """(field, value) that a series is of, such as (device, sda) or (op, read); ("", "") for the sum
+    of all."""
+    if value := _VALUE.search(name):
+        return "device", value[1]
+    if operation := _OPERATION.match(name):
+        return "op", operation[1]
+    return "", ""
+
+
+def _colours(lines: Sequence[Series]) -> dict[str, str]:
+    """The colour of each series by its name: that of its device or operation, in all panels the
+    same. The devices with the largest share of any panel choose first, as on the report's page."""
+    share: dict[tuple[str, str], float] = {}
+    for unit in dict.fromkeys(line.unit for line in lines):
+        sums = {
+            _key(line.name): max(0.0, float(np.nansum(line.values)))
+            for line in lines
+            if line.unit == unit and _key(line.name)[0]
+        }
+        total = sum(sums.values()) or 1.0
+        for key, part in sums.items():
+            share[key] = max(share.get(key, 0.0), part / total)
+    ordered = sorted(share, key=lambda key: (-share[key], key))
+    colour_by_key = {
+        (field, value): colour
+        for field in dict.fromkeys(field for field, _ in ordered)
+        for value, colour in colours_of(
+            field, [value for other, value in ordered if other == field]
+        ).items()
+    }
+    return {line.name: colour_by_key.get(_key(line.name), REST) for line in lines}
 
 
 def _title(lines: Sequence[Series]) -> str:

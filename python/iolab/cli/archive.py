@@ -89,7 +89,7 @@ def _leave_signals_to_recorder() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # what is measured goes first
+    # the measured load goes first
     os.nice(5)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..statistics.answers.answers import Answer
     from ..statistics.ask.fleet import FleetStatistic
 
-PREFIX = "archive:"
 _ENGINE = "iolab.engine"
 DRAWN = 10
 """Hosts of which an answer is printed, unless asked otherwise."""
@@ -29,10 +28,11 @@ DRAWN = 10
 def archive_url(path: Path) -> str | None:
     """The archive that a path names; None for any other path."""
     text = str(path)
-    if not text.startswith(PREFIX):
+    if not text.startswith("archive:"):
         return None
-    # a path has one slash where a URL has two
-    return re.sub(r"^([a-z][a-z0-9]*):/(?!/)", r"\1://", text.removeprefix(PREFIX))
+    from ..archive.address import url_of
+
+    return url_of(text)
 
 
 def engine_option(function: Decorated) -> Decorated:
@@ -56,7 +56,7 @@ def refuse_engine(path: Path) -> None:
     from ..errors import UsageError
 
     if _ENGINE in click.get_current_context().meta:
-        raise UsageError("--engine is for archives", where=path, hint=f"{PREFIX}URL names one")
+        raise UsageError("--engine is for archives", where=path, hint="archive:URL names one")
 
 
 def _cluster() -> Cluster | None:

@@ -20,7 +20,7 @@ def open_path(
     has them."""
     from ..errors import UsageError
     from ..recording.base.layout import is_recording
-    from ..recording.read.open import open_events
+    from ..recording.read.recording import open_events
 
     inner = path / "recordings"
     if inner.is_dir() and not is_recording(path):

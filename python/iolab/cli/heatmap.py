@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from ..heatmap.model import View
     from ..recording.base.conditions import Where
     from ..recording.base.counts import HeatCounts, Weight, Y
-    from ..recording.read.breakdown import Dimension
     from ..recording.read.recording import Recording
-    from ..recording.read.trace import Trace
+    from ..recording.read.trace import Dimension, Trace
 
     Events = Trace | Recording
 
@@ -419,8 +418,7 @@ def _whose(
 ) -> tuple[list[Dimension], list[str]]:
     """Counts of each value of a dimension, and the dimensions that there are too many events
     for."""
-    from ..recording.read.breakdown import dimensions
-    from ..recording.read.trace import Trace
+    from ..recording.read.trace import Trace, dimensions
     from ..statistics.ask.drill import dimensions_of
 
     traces = [item for item in events if isinstance(item, Trace)]

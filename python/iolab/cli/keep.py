@@ -63,9 +63,9 @@ def command() -> None:
 @format_option("text", "json")
 def list_(directory: Path, sort: str | None, style: str) -> None:
     """List the kept statistics: since when, size, cost, and the time range of each resolution."""
-    from ..statistics.kept.manage import listed
+    from ..statistics.kept.manage import list_kept
 
-    rows = listed(directory)
+    rows = list_kept(directory)
     _show(rows if sort is None else sorted(rows, key=_ORDERS[sort]), style)
 
 
@@ -145,7 +145,7 @@ def prune(
     it is over, since its longer sums are computed from the shorter ones.
     """
     from ..errors import UsageError
-    from ..statistics.kept.manage import listed, to_prune
+    from ..statistics.kept.manage import list_kept, to_prune
     from ..statistics.kept.manage import prune as pruned
     from ..statistics.language.quantities import is_after_start, parse_moment
 
@@ -158,7 +158,7 @@ def prune(
 
     ends = [
         (row["since_ns"], row["until_ns"])
-        for row in listed(directory)
+        for row in list_kept(directory)
         if row["until_ns"] is not None
     ]
     if not ends:
@@ -252,7 +252,7 @@ def limits(
     Data older than a tier is deleted. Beyond a limit, statistics are suspended one after another
     until iolab keep resume.
     """
-    from ..statistics.kept.manage import Wanted, limit, listed
+    from ..statistics.kept.manage import Wanted, limit, list_kept
     from ..statistics.kept.manage import limits as held
 
     changes: Wanted = {}
@@ -269,7 +269,7 @@ def limits(
     _show_limits(state)
     if state["pending"]:
         say("note: the recorder has not taken it up yet")
-    if changes and any(row["state"] == "suspended" for row in listed(directory)):
+    if changes and any(row["state"] == "suspended" for row in list_kept(directory)):
         say(
             f"note: suspended statistics stay suspended: iolab keep resume {directory} resumes them"
         )

@@ -96,7 +96,7 @@ def _ends(opened: Trace | Recording) -> tuple[int, int]:
 
 
 def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
-    from ..statistics.ask.odd_words import moment_words, shown
+    from ..statistics.ask.odd_words import moment_words, statistic_of
     from ..untrusted_text import visible
 
     quiet = f"{moment_words(found.quiet[0])} to {moment_words(found.quiet[1])}"
@@ -115,7 +115,7 @@ def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
         q = "q < 0.001" if change.q < 0.001 else f"q = {change.q:.2g}"
         lines.append(
             visible(
-                f"   {shown(change, statement.oddity.subject)}: {times}, {q}, "
+                f"   {statistic_of(change, statement.oddity.subject)}: {times}, {q}, "
                 f"{100 * change.share:.2g} % of the I/Os{also}"
             )
         )

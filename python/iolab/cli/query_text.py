@@ -85,7 +85,7 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
-    from ..statistics.answers.json_form import averaged, largest
+    from ..statistics.answers.json_form import is_averaged, largest
     from ..units import format_number, readable_unit
     from ..untrusted_text import visible
 
@@ -98,7 +98,7 @@ def _stack(answer: Stack, top: int) -> list[str]:
     rows = [*(replace(row, key=visible(row.key)) for row in kept), *rest_rows]
     symbol, scale = readable_unit([row.mean for row in rows], answer.unit)
     # of things of which a mean is taken none is a share of it
-    total = math.nan if averaged(answer) else answer.mean
+    total = math.nan if is_averaged(answer) else answer.mean
     room = max(8, min(24, max(len(row.key) for row in rows)))
     labels = [
         _fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0]

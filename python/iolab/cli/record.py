@@ -437,11 +437,11 @@ def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _statistics(given: tuple[str, ...]) -> tuple[str, ...] | None:
     """Those to keep from the start; None for the default ones."""
-    from ..statistics.kept.manage import checked
+    from ..statistics.kept.manage import parse_name
 
     if not given:
         return None
-    return () if "none" in given else tuple(str(checked(name)) for name in given)
+    return () if "none" in given else tuple(str(parse_name(name)) for name in given)
 
 
 def _retention(keep: str | None, keep_for: str | None) -> Retention:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from .show_trace import PERCENTILES, tell_summary
 
 if TYPE_CHECKING:
+    from ..recording.base.intervals import Unrecorded
     from ..recording.base.metadata import Facts
-    from ..recording.base.unrecorded import Unrecorded
     from ..recording.read.summary import RecordingSummary
 
 SHOWN_MARKS = 20
@@ -35,9 +35,9 @@ def show_recording(path: Path, style: str) -> None:
     recording = Recording(path)
     summary = recording.summary()
     if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
-        from ..statistics.kept.recorded import damaged
+        from ..statistics.kept.recorded import find_damage
 
-        summary = replace(summary, broken=[*summary.broken, *damaged(path)])
+        summary = replace(summary, broken=[*summary.broken, *find_damage(path)])
     tell_summary(summary, style, as_json, _lines)
 
 
@@ -293,7 +293,7 @@ def _gaps(summary: RecordingSummary) -> list[str]:
 
 def _until(gap: Unrecorded) -> int | None:
     """End of a gap; None if it has not ended."""
-    from ..recording.base.unrecorded import EVER_NS
+    from ..recording.base.intervals import EVER_NS
 
     return gap.until_ns if gap.until_ns < EVER_NS else None
 

@@ -77,7 +77,8 @@ def command(
     """Show results, histories, recordings and traces in a browser, and to programs.
 
     PATH may also be a folder: everything in it is served, and what is added later. The start page
-    lists studies with their headlines and reports, histories with their changes, and recordings.
+    lists studies with their headlines and reports, histories with their changes, and recordings. An
+    archive (archive:URL) has a page of its hosts over time.
 
     Events are not changed; statistics that are kept of a recording can be, from the page.
     Worksheets and alerts are saved in the user's own directory.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..metrics import Metric
+from ..metrics import WITHOUT_SYNCS, Metric
 from ..stats.knee import KneeEstimate, NoKnee
 from ..stats.scalability import NoFit, UslFit
 from ..verdict import Level
@@ -107,6 +107,7 @@ class Curves:
         fixed: factors with a single level.
         curves: in order of table, then variant, the baseline's first; equal: likewise, without the
         baseline. confidence: of every interval. warnings: what holds for all of them.
+        is_without_syncs: latencies are of writes, and leave out their syncs.
     """
 
     operation: str
@@ -122,6 +123,12 @@ class Curves:
     fixed: dict[str, object] = field(default_factory=dict)
     confidence: float = 0.95
     warnings: tuple[Warning, ...] = ()
+    is_without_syncs: bool = False
+
+    @property
+    def latency_title(self) -> str:
+        """The title of the latency; of writes it states that it leaves out syncs."""
+        return f"{self.latency.title}{WITHOUT_SYNCS if self.is_without_syncs else ''}"
 
     def curve(self, table: Key, variant: str) -> Curve | None:
         """The curve at a place, or None where nothing was measured."""

@@ -24,6 +24,7 @@ from .cells import worst
 from .curve_model import Curve, CurvePoint, Curves
 from .equal_load import BlockCurves, Line, Repetition, equal_load
 from .model import Estimate, Key, Warning
+from .remarks import syncs_warning
 
 CONFIDENCE = 0.95
 
@@ -111,6 +112,7 @@ def curves(
         axes.fixed,
         confidence,
         tuple(notes),
+        bool(syncs_warning(named, delay)),
     )
 
 

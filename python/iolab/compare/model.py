@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..metrics import Metric
+from ..metrics import WITHOUT_SYNCS, Metric
 from ..registry import load
 from ..verdict import Level
 
@@ -227,7 +227,7 @@ class Comparison:
         is_without_syncs = any(
             warning.code in (SYNCS_APART, SYNCS_DIFFER) for warning in self.warnings
         )
-        return f"{self.metric.title} (without syncs)" if is_without_syncs else self.metric.title
+        return f"{self.metric.title}{WITHOUT_SYNCS if is_without_syncs else ''}"
 
     @property
     def false_alarms(self) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..recording.base.counts import UNITS, HeatCounts
-from ..recording.read.breakdown import Dimension
+from ..recording.read.trace import Dimension
 from . import overlays, words
 from .lost import NOTHING_LOST, Lost, lost_of, unrecorded_spans, without
 from .model import Cells, Frame, View, cells_of, frame_of, fullest, gaps

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Push a recording into an archive while it grows: a process of its own pushes, so that neither a
-store that is away nor the memory of a push disturbs what records."""
+"""Push a recording into an archive while it grows. A process of its own pushes: neither a store
+that is away nor the memory of a push disturbs the recorder."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ class Parts:
     """What a recorder works with.
 
     Attributes:
-        launcher: starts probes. open_sink: called with the first hello: the writer, made only once
-        it is known that there is something
-            to write. clock, wait: time; `wait(files, seconds)` returns once one of the files is
-            readable, or the seconds passed.
+        launcher: starts probes. open_sink: called with the first hello; the writer is made then,
+        when it is known that there is something to write.
+        clock, wait: time; `wait(files, seconds)` returns once a file is readable, or the seconds
+        passed.
         cpu_ns: CPU time of this process so far. control: makes the control socket; None for none.
         settled: called once the command was started. cpus: of this machine. cuts: requested and not
         done yet. far: whether the probe is on another machine. restarted: called with the hello of each

@@ -89,8 +89,8 @@ class OwnTime:
 
     Attributes:
         begun: how the probe began, by the recording's time. moved_ns: what is added to that probe's
-        own times. ahead_ns: by how much the recording is ahead of the machine's clock, which was
-        set back by so much; 0 where it was not.
+        own times. ahead_ns: how far the recording is ahead of the machine's clock after that was
+        set back; 0 where it was not.
     """
 
     def __init__(self, clock: Clock, far: bool) -> None:

@@ -8,7 +8,6 @@ twice, and nothing is called missing that was deleted in order.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
-from ..files import RefusedFileError, open_for_reading
 from .base.checked_files import Part, damages_found, known_damage
 from .base.layout import (
     FACTS,
@@ -33,12 +31,11 @@ from .base.layout import (
     sealed_statuses,
     telling,
 )
-from .base.lock import LOCK, Told, changed
-from .base.lock import read as read_lock
-from .base.loss_log import Noted, damage, is_time
+from .base.lock import Told, read_lock
+from .base.loss_log import Noted, damage, is_time, loss_of
 from .base.metadata import Facts, read_facts
 from .ledger import Numbered
-from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers, told_by_lock
+from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
@@ -125,7 +122,7 @@ class Catalogue:
         """The catalogue, and whether a sealed file vanished while it was read."""
         with telling(path, "read the recording"):
             facts = read_facts(path)
-        lock, changed_ns = _lock(path, facts)
+        lock, changed_ns = read_lock(path, is_signed=facts.is_signed)
         # hot before sealed: what is sealed meanwhile is in both lists, not in neither
         hot = {kind: _hot_files(path, kind, cache.hot) for kind in KINDS}
         current = {hot_file(path, number, kind) for kind in KINDS for number in hot[kind]}
@@ -400,7 +397,7 @@ class Catalogue:
                     found[kind][number] = f"{read.good} bytes of it are whole, {least} were written"
         if self._missing_hot:
             # one that was sealed since is in the lock no more
-            sizes = told_by_lock(self.path, self.facts).sizes
+            sizes = read_lock(self.path, is_signed=self.facts.is_signed)[0].sizes
             for path, (number, kind) in self._missing_hot:
                 if _hot_name(number, kind) in sizes and not path.exists():
                     found[kind][number] = "it is missing"
@@ -466,16 +463,16 @@ class Catalogue:
                 unknown[number] = words
                 continue
             found += [
-                {
-                    "source": source,
-                    "kind": "damaged",
-                    "from_ns": counts.get("first_ns", facts["first_ns"]),
-                    "until_ns": counts.get("last_ns", facts["last_ns"]) + 1,
-                    "count": counts.get("events"),
-                    "words": words,
-                    "of": kind,
-                    "notes": 1,
-                }
+                loss_of(
+                    "damaged",
+                    source,
+                    counts.get("first_ns", facts["first_ns"]),
+                    counts.get("last_ns", facts["last_ns"]) + 1,
+                    counts.get("events"),
+                    words,
+                    of=kind,
+                    notes=1,
+                )
                 for source, counts in facts["sources"].items()
             ]
         if unknown:
@@ -526,22 +523,6 @@ def _identity(path: Path) -> tuple[int, int, int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _lock(path: Path, facts: Facts) -> tuple[Told, int | None]:
-    """What the lock says, and when an older iolab changed it; nothing where there is none."""
-    try:
-        descriptor = open_for_reading(path / LOCK)
-    except RefusedFileError:
-        return Told(is_damaged=True), None
-    except OSError:
-        return Told(), None
-    try:
-        return read_lock(descriptor, facts.is_signed), changed(descriptor, facts.is_signed)
-    except OSError:
-        return Told(is_damaged=True), None
-    finally:
-        os.close(descriptor)
 
 
 def _hot_name(number: int, kind: Kind) -> str:

@@ -18,11 +18,11 @@ from .tiers import counters
 
 
 def execute(question: Question, tiers: Sequence[Tier]) -> Answer:
-    """The answer. A tier whose sums turn out to be too coarse is left out of a second plan."""
+    """The answer. If the sums of a tier turn out to be too coarse, a second plan leaves it out."""
     while True:
-        chosen = plan(question, tiers)
+        best_plan = plan(question, tiers)
         try:
-            return _answer(chosen.frame, read(chosen))
+            return _answer(best_plan.frame, read(best_plan))
         except TooCoarseError as error:
             tiers = [tier for tier in tiers if tier.name != error.tier]
 
@@ -31,9 +31,9 @@ def _answer(frame: Frame, sums: Sums) -> Answer:
     """The answer of a frame, from sums of events or of counters."""
     if not isinstance(sums, Growth):
         return build.build(frame, sums)
-    asked = frame.question.statistic
-    assert asked is not None
-    return counters.build(asked, frame.window, sums.spreads, (*frame.notes, *sums.notes))
+    statistic = frame.question.statistic
+    assert statistic is not None
+    return counters.build(statistic, frame.window, sums.spreads, (*frame.notes, *sums.notes))
 
 
 def read(chosen: Plan) -> Sums:
@@ -48,7 +48,7 @@ def read(chosen: Plan) -> Sums:
             for step in chosen.steps
         ]
         grid: Grid | None = None
-        if question.y is not None and frame.recorded is not None:
+        if question.y is not None:
             grid = LogLinear(BITS)
             if question.y == "offset" or question.buckets is not None:
                 bounds = {tier.name: reading.bounds() for tier, reading in readings}

@@ -13,7 +13,7 @@ from ..recording.base.counts import HeatCounts, alike
 from ..recording.base.counts import merge as merge_counts
 from ..recording.base.grids import Grid, Linear, LogLinear
 from .engine.cells import BUCKETS, MOST_CELLS, covering
-from .engine.engine import whole
+from .engine.engine import int64s
 from .kept.paths import BITS as COARSE_BITS
 from .plan import Frame
 from .sums import Bounds, Growth, Numbers, Sums
@@ -22,9 +22,9 @@ from .tiers.readings import Shares, Spread
 
 def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
     """Equal buckets that hold all values, as a scan of all events would choose them; None if finer
-    buckets are due than the sums have."""
+    buckets are needed than the sums have."""
     question = frame.question
-    width = max((each.width for each in bounds), default=1)
+    width = max((bound.width for bound in bounds), default=1)
     if frame.is_coarse:
         return Linear(0, width)
     low, high, buckets = question.low, question.high, question.buckets or BUCKETS
@@ -35,12 +35,12 @@ def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
     if low is not None and high is not None:
         exact = covering(low, high - 1, buckets)
         return exact if exact.width >= width else None
-    ends = [end // width for each in bounds if each.ends is not None for end in each.ends]
-    shown = [end for end in ends if (first or 0) <= end and (past is None or end < past)]
-    if not shown and width > 1:
+    ends = [end // width for bound in bounds if bound.ends is not None for end in bound.ends]
+    shown_ends = [end for end in ends if (first or 0) <= end and (past is None or end < past)]
+    if not shown_ends and width > 1:
         return Linear(0, width)
-    least = first if first is not None else min(shown, default=0)
-    most = past - 1 if past is not None else max(shown, default=0)
+    least = first if first is not None else min(shown_ends, default=0)
+    most = past - 1 if past is not None else max(shown_ends, default=0)
     grid = covering(least, max(least, most), buckets)
     if grid.width == 1 and width > 1 and 2 * (most - least) - 1 < buckets:
         return None
@@ -69,7 +69,7 @@ def _merge_counts(frame: Frame, parts: list[HeatCounts], grid: Grid | None) -> H
         parts = [HeatCounts(question.y, *columns, grid, none, none, none, question.weight)]
     if frame.is_coarse:
         # roll-ups do not count I/Os that conditions leave out
-        parts = [replace(_coarsened(part), filtered=0) for part in parts]
+        parts = [replace(_coarsen(part), filtered=0) for part in parts]
     if len({part.grid for part in parts if len(part.count)}) > 1:
         parts = alike(parts)
     counts = merge_counts(parts)
@@ -83,7 +83,7 @@ def _merge_counts(frame: Frame, parts: list[HeatCounts], grid: Grid | None) -> H
     return counts
 
 
-def _coarsened(counts: HeatCounts) -> HeatCounts:
+def _coarsen(counts: HeatCounts) -> HeatCounts:
     if not isinstance(counts.grid, LogLinear):
         return counts
     return counts.coarser(steps=counts.grid.bits - COARSE_BITS)
@@ -113,7 +113,7 @@ def _limit(rows: dict[str, Any], columns: int) -> dict[str, Any]:
     """Sums of the largest keys apart, of all others without a key; `every` is how many there are."""
     rest = np.ma.getmaskarray(rows["k"])
     keys, places = np.unique(np.ma.filled(rows["k"], "").astype(str), return_inverse=True)
-    totals = np.bincount(places[~rest], weights=whole(rows["n"])[~rest], minlength=len(keys))
+    totals = np.bincount(places[~rest], weights=int64s(rows["n"])[~rest], minlength=len(keys))
     largest = np.argsort(-totals, kind="stable")[: max(16, MOST_CELLS // max(1, columns))]
     is_small = np.ones(len(keys), dtype=bool)
     is_small[largest] = False

@@ -26,7 +26,7 @@ from .question import Question
 from .sums import Bounds, Sums
 
 UNSEALED = 2**62
-"""Stands for the numbers of all segments that are not sealed."""
+"""The number of all segments that are not sealed."""
 
 FILE_COST = 1 << 16
 """Opening a file takes as long as reading so many bytes."""
@@ -98,7 +98,7 @@ class Frame:
         return self.recorded
 
     @property
-    def whole(self) -> Span:
+    def full_span(self) -> Span:
         """All I/Os of the question."""
         if self.recorded is None:
             return Span(0, UNSEALED, 0, 1)
@@ -120,7 +120,7 @@ class Reading(AbstractContextManager["Reading"]):
         """Give up what was opened."""
 
     def bounds(self) -> Sequence[Bounds]:
-        """Values of the I/Os, for a map whose equal buckets depend on them."""
+        """Values of the I/Os, for a map with equal buckets that depend on them."""
         return []
 
     @abstractmethod
@@ -225,8 +225,8 @@ def _divide(frame: Frame, tiers: Sequence[Tier], refusals: list[tuple[str, str]]
             refusals.append((tier.name, spans))
         else:
             covered.append((tier, spans))
-    chosen: dict[str, list[Span]] = {tier.name: [] for tier, _ in covered}
-    for span, able in _shared(covered):
+    spans_by_tier: dict[str, list[Span]] = {tier.name: [] for tier, _ in covered}
+    for span, able in _divide_spans(covered):
         if frame.is_coarse and tiers[0] in able:
             continue
         # a tier without cost has nothing of the span
@@ -236,16 +236,20 @@ def _divide(frame: Frame, tiers: Sequence[Tier], refusals: list[tuple[str, str]]
             if (cost := tier.cost(frame, span)) is not None and cost.weight
         ]
         if costs:
-            _append(chosen[able[min(costs)[1]].name], span)
+            _append(spans_by_tier[able[min(costs)[1]].name], span)
     if frame.is_coarse:
         lead, spans = covered[0]
-        chosen[lead.name] = [span for span in spans if lead.cost(frame, span) != Cost(0, 0)]
-    steps = tuple(Step(tier, tuple(chosen[tier.name])) for tier, _ in covered if chosen[tier.name])
-    spare = tuple(tier.name for tier, _ in covered if not chosen[tier.name])
+        spans_by_tier[lead.name] = [span for span in spans if lead.cost(frame, span) != Cost(0, 0)]
+    steps = tuple(
+        Step(tier, tuple(spans_by_tier[tier.name]))
+        for tier, _ in covered
+        if spans_by_tier[tier.name]
+    )
+    spare = tuple(tier.name for tier, _ in covered if not spans_by_tier[tier.name])
     return Plan(frame, tiers[0].name, steps, tuple(refusals), spare)
 
 
-def _shared(covered: Sequence[tuple[Tier, Sequence[Span]]]) -> list[tuple[Span, list[Tier]]]:
+def _divide_spans(covered: Sequence[tuple[Tier, Sequence[Span]]]) -> list[tuple[Span, list[Tier]]]:
     """Spans that the I/Os of a question divide into, such that each tier covers a span as a whole
     or not at all, with the tiers that cover it."""
     every = [(tier, span) for tier, spans in covered for span in spans]
@@ -270,7 +274,7 @@ def _shared(covered: Sequence[tuple[Tier, Sequence[Span]]]) -> list[tuple[Span, 
 
 
 def _append(spans: list[Span], span: Span) -> None:
-    """Add a span to ascending ones; one that continues the last becomes a part of it."""
+    """Add a span to ascending ones; it becomes a part of the last if it continues that."""
     last = spans[-1] if spans else None
     if last is not None and last.last + 1 == span.first and last[2:] == span[2:]:
         spans[-1] = last._replace(last=span.last)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a recording or trace, the same for every statistic, map and drill-down."""
+"""A question to a recording or trace, the same for every statistic, map and drill-down."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .language.names import Filter, Statistic
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked.
+    """A question.
 
     Attributes:
         statistic: what; None for a map of I/Os under conditions that is no statistic. span: from
-        and until (ns), None where left open. interval_ns: length of a column, None for one that
-        makes at most `columns` of the span. source: what must answer, None for any. y: of a map,
+        and until (ns), None where left open. interval_ns: length of a column, None for the shortest
+        with at most `columns` in the span. source: what must answer, None for any. y: of a map,
         None for numbers over time. filters: conditions. weight: what the cells of a map hold.
         low, high: of y, `low` <= y < `high`. buckets: at most so many equal ones.
     """
@@ -64,7 +64,7 @@ class Question:
 
     @property
     def breakdown(self) -> str | None:
-        """The field that values are told apart by."""
+        """The field that divides the answer."""
         return self.y if self.statistic is None else self.statistic.breakdown
 
     @property

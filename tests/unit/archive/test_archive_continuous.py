@@ -200,10 +200,10 @@ def test_the_recorder_deletes_what_is_archived_and_says_what_is_not(tmp_path: Pa
         def attempt(progress: Progress, after_s: float = 1.0) -> list[str]:
             now[0] += after_s
             write_progress(tmp_path, progress)
-            said = len(notices)
+            before = len(notices)
             sink.tick(START + 10 * SECOND)
             writer.seal()
-            return notices[said:]
+            return notices[before:]
 
         sink.tick(START)
         writer.seal()

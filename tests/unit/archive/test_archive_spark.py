@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,7 +167,8 @@ def test_files_of_several_hosts_and_names_with_quotes(
         rows = archive.read(table)
         place = rows.column_names.index("recording")
         names = [rename[key] for key in rows["recording"].to_pylist()]
-        rows = rows.set_column(place, table.columns.field("recording"), [names])
+        column = pa.array(names, pa.string())
+        rows = rows.set_column(place, table.columns.field("recording"), column)
         archive.commit(table, lambda change, rows=rows: change.overwrite(rows))
     duckdb, spark = by_host(archive), by_host(archive, Cluster.connect(cluster.connect))
     for host, recording in duckdb.items():
@@ -251,8 +253,6 @@ def test_an_engine_is_for_archives(tmp_path: Path, capsys: pytest.CaptureFixture
 
 @given(values=st.lists(st.integers(0, 2**63 - 1), min_size=1))
 def test_buckets_in_sql_are_those_of_the_grid(values: list[int]) -> None:
-    import pyarrow as pa
-
     edges = [edge for bits in (6, 7, 62) for edge in (2**bits - 1, 2**bits)]
     values = [*values, 0, *edges]
     expression = bucket_sql("v", BITS)

@@ -32,7 +32,6 @@ READERS = (
 
 OTHER_FILES = {
     ("recording/base/lock.py", "holder_of"): "/proc/locks",
-    ("recording/base/layout.py", "sealed_statuses"): "a directory",
     ("recording/base/layout.py", "sync_folder"): "a directory",
     ("statistics/engine/engine.py", "_plain"): "a directory",
     ("report/page/html.py", "bundle_file"): "a file of the package",

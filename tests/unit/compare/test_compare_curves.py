@@ -417,3 +417,25 @@ def test_a_peak_beyond_what_was_measured_is_explained() -> None:
     )
     far_text = render_knees(dataclasses.replace(found, curves=(far,)), "text")
     assert f"* beyond the highest {found.load} that was measured: extrapolated" in far_text
+
+
+@pytest.mark.parametrize("syncs", [0.0, 50.0])
+def test_the_title_of_a_latency_says_whether_it_leaves_out_syncs(syncs: float) -> None:
+    runs = [
+        run(
+            variant,
+            1,
+            {"numjobs": jobs},
+            {
+                "write.iops": 100.0 * jobs,
+                "write.lat.mean": 1e-3,
+                "write.ios": 100.0,
+                **({"sync.ios": syncs, "sync.lat.mean": 1e-2} if syncs else {}),
+            },
+        )
+        for variant in ("a", "b")
+        for jobs in (1, 2)
+    ]
+    found = curves(runs, load="numjobs")
+    assert found.is_without_syncs == (syncs > 0)
+    assert found.latency_title == "mean latency, writes" + (" (without syncs)" if syncs else "")

@@ -36,7 +36,7 @@ def test_what_is_sealed_is_kept_by_the_end(tmp_path: Path) -> None:
     sink.append_events(events(100, 3))
     sink.close()
     assert told == []
-    rows = manage.listed(tmp_path / "r")
+    rows = manage.list_kept(tmp_path / "r")
     assert [row["statistic"] for row in rows] == defaults(["block"])
     assert {(row["state"], row["segments"]) for row in rows} == {("kept", 4)}
     # one that goes on keeps what it kept, and nothing more unless it is asked for

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.errors import FormatError, ResultsError, UsageError
 from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.open import open_events
-from iolab.recording.read.recording import Recording
+from iolab.recording.read.recording import Recording, open_events
 from iolab.recording.read.trace import STDIN, Trace
 from iolab.recording.segments.columns import NameTables, events_of, samples_of
 from iolab.recording.write import ingest as ingesting

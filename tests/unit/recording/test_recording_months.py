@@ -28,7 +28,7 @@ from iolab.recording.segments.segments import note_segment, noted_segments
 from iolab.recording.write import retention
 from iolab.recording.write.retention import Retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.snapshot import Gone, gone, snapshot
+from iolab.statistics.engine.snapshot import DeletedSegments, deleted_segments, snapshot
 from support.recordings import SECOND, START, events, samples
 
 
@@ -296,43 +296,40 @@ def test_a_seal_after_months_looks_at_what_is_new_alone(
     assert len(noted_segments(path)) == many + 5
 
 
-def gone_of(path: Path) -> Gone:
-    return gone(snapshot(Recording(path)))
-
-
-def test_what_is_known_of_segments_that_are_gone_is_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_segments_are_those_with_maps_and_lines(tmp_path: Path) -> None:
     months(tmp_path, 3000, 100)
     folder = tmp_path / layout.MAPS / "io.latency"
-    os.utime(folder, ns=(START, START))
-    first = gone_of(tmp_path)
-    assert first.numbers.tolist() == list(range(1, 2901))
-    assert first.span("block") == (START + 60 * SECOND, START + (2900 * 60 + 59) * SECOND)
-    assert first.span("syscall") is None
-    assert first.within((START + 600 * SECOND, START + 720 * SECOND)) == [10, 11]
-    assert gone_of(tmp_path) is first
-    # one goes: by now, then long ago
+    recording = Recording(tmp_path)
+
+    def deleted() -> DeletedSegments:
+        return deleted_segments(snapshot(recording))
+
+    assert deleted().numbers.tolist() == list(range(1, 2901))
+    assert deleted().span("block") == (START + 60 * SECOND, START + (2900 * 60 + 59) * SECOND)
+    assert deleted().span("syscall") is None
+    assert deleted().within((START + 600 * SECOND, START + 720 * SECOND)) == [10, 11]
     layout.map_file(tmp_path, 1, "io.latency").unlink()
-    assert gone_of(tmp_path).numbers[0] == 2
-    assert gone_of(tmp_path) is not gone_of(tmp_path), (
-        "what was seen of a folder that just changed is not remembered"
-    )
-    os.utime(folder, ns=(START + 1, START + 1))
-    assert gone_of(tmp_path) is gone_of(tmp_path)
-    # another segment's events go
+    assert deleted().numbers[0] == 2
+    # another segment's events are deleted
     facts = read_facts(tmp_path)
     assert facts.dropped is not None
     facts.dropped["through"] = 2950
     facts.write(tmp_path)
-    assert gone_of(tmp_path).numbers[-1] == 2950
+    assert deleted().numbers[-1] == 2950
     # lines that can't be read count for nothing
     lines = (tmp_path / layout.SEGMENTS).read_text().splitlines(keepends=True)
     (tmp_path / layout.SEGMENTS).write_text(
         "".join([*lines[:100], "{\n", lines[101].replace(":", ";"), *lines[102:]])
     )
-    os.utime(folder, ns=(START + 2, START + 2))
-    assert set(range(95, 105)) - set(gone_of(tmp_path).numbers.tolist()) == {101, 102}
+    assert set(range(95, 105)) - set(deleted().numbers.tolist()) == {101, 102}
     shutil.rmtree(folder)
-    assert gone_of(tmp_path).numbers.tolist() == []
-    assert gone_of(tmp_path).span("block") is None
+    assert deleted().numbers.tolist() == []
+    assert deleted().span("block") is None
+
+
+def test_deleted_segments_are_found_once_for_a_question(tmp_path: Path) -> None:
+    months(tmp_path, 300, 100)
+    frozen = Recording(tmp_path).frozen()
+    first = deleted_segments(snapshot(frozen))
+    assert len(first.numbers) == 200
+    assert deleted_segments(snapshot(frozen)) is first

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from iolab.errors import FormatError, UsageError
 from iolab.recording.base.counts import HeatCounts, Weight, Y, alike, merge
-from iolab.recording.read.breakdown import dimensions
 from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace, counts_alike
+from iolab.recording.read.trace import Trace, counts_alike, dimensions
 from iolab.recording.write.ingest import ingest
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query

@@ -14,9 +14,9 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
+from iolab.recording.base.intervals import Unrecorded, in_all, unrecorded
 from iolab.recording.base.loss_log import noted
 from iolab.recording.base.schema import EVENTS
-from iolab.recording.base.unrecorded import Unrecorded, in_all, unrecorded
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series

@@ -28,7 +28,7 @@ from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import sealing
-from iolab.recording.segments.maps import LEAST_WIDTH, MOST_BUCKETS, offset_width
+from iolab.recording.segments.sealing import LEAST_WIDTH, MOST_BUCKETS, offset_width
 from iolab.recording.write import writer as writing
 from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed

@@ -332,7 +332,7 @@ def prepared(state: AppState, path: str) -> None:
         add_mark(recording, "here", START, START, "")
     if "/kept/" in path:
         place = state.store.path("rec")
-        if kept := [row["statistic"] for row in manage.listed(place)]:
+        if kept := [row["statistic"] for row in manage.list_kept(place)]:
             manage.drop(place, kept)
         if not path.endswith("/add"):
             manage.add(place, ["io.ops[op]"], backfill=True)

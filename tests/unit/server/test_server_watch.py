@@ -230,7 +230,7 @@ def test_a_statistic_is_kept_for_a_while(growing: Growing, watch_of: Watched) ->
     for _ in range(5):
         growing.second(400)
     watch.look()
-    assert [each["statistic"] for each in manage.listed(growing.path)] == ["io.ops[process]"]
+    assert [each["statistic"] for each in manage.list_kept(growing.path)] == ["io.ops[process]"]
     [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
     assert (definition["until_ns"], definition["pauses"]) == (START + 300 * SECOND, []), (
         "it ends though nobody watches then"

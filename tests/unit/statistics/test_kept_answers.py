@@ -307,7 +307,7 @@ def test_what_was_added_late_is_joined_with_the_events_before(tmp_path: Path) ->
     make(path, [], segments=4)
     since = START + 75 * SECOND
     manage.add(path, [NUMBERS[0]], now_ns=since + 1)
-    rows = manage.listed(path)
+    rows = manage.list_kept(path)
     assert (rows[0]["since_ns"], rows[0]["until_ns"]) == (
         since,
         Recording(path).segments()[-1].last_ns + 1,
@@ -336,7 +336,7 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
         ),
     )
     manage.add(path, [MAPS[0], NUMBERS[0]], backfill=True)
-    row = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    row = {each["tier"]: each for each in manage.list_kept(path)[0]["tiers"]}
     assert row["1s"]["files"] <= 6
     assert row["1m"]["files"] <= 5
     assert row["1h"]["files"] <= 5
@@ -403,7 +403,7 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
         path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1))
     )
     manage.add(path, ["io.bytes[file]"], backfill=True)
-    rows = {row["statistic"]: row for row in manage.listed(path)}
+    rows = {row["statistic"]: row for row in manage.list_kept(path)}
     assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == (
         "waiting",
         "kept",
@@ -417,7 +417,7 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
     assert isinstance(scanned, Stack)
     assert np.array_equal(kept.values, scanned.values)
     manage.drop(path, ["io.novelty[moon]"])
-    assert [row["statistic"] for row in manage.listed(path)] == ["io.bytes[file]"]
+    assert [row["statistic"] for row in manage.list_kept(path)] == ["io.bytes[file]"]
 
 
 def test_names_that_were_not_kept_apart_are_told(

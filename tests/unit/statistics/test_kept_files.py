@@ -23,7 +23,7 @@ from iolab.statistics.kept.paths import (
     STATE,
     TIERS,
     File,
-    chosen,
+    choose_files,
     files,
     folder_name,
     is_folder,
@@ -64,7 +64,7 @@ def test_files_of_several_tiers_hold_each_segment_once() -> None:
         return [File(first, last, Path(f"{first}-{last}")) for first, last in spans]
 
     second, minute, hour = TIERS
-    found = chosen(
+    found = choose_files(
         [
             (second, made((1, 10), (11, 20), (21, 21), (22, 22))),
             (
@@ -137,10 +137,10 @@ def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
         before = (path / name).read_bytes()
         (path / name).write_bytes(damage.replace(b"keep", b"kept") if name == STATE else damage)
         with pytest.raises(ResultsError) as error:
-            manage.listed(path)
+            manage.list_kept(path)
         assert str(name) in str(error.value)
         (path / name).write_bytes(before)
-    assert manage.listed(path)[0]["state"] == "kept"
+    assert manage.list_kept(path)[0]["state"] == "kept"
 
 
 @pytest.mark.slow
@@ -173,7 +173,7 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
                 tables.about(victim)
             with pytest.raises(FormatError):
                 tables.read(victim)
-    assert manage.listed(old.path)[0]["tiers"][0]["files"] == 2
+    assert manage.list_kept(old.path)[0]["tiers"][0]["files"] == 2
     # the keeper goes on beside it
     told: list[str] = []
     recovery.change_definitions(old.path, lambda before: replace(before, bytes=None))

@@ -72,7 +72,7 @@ def test_killed_at_every_step(
             stopped = True
     assert stopped or calls < nth
     Keeper(path).look()
-    row = manage.listed(path)[0]
+    row = manage.list_kept(path)[0]
     assert row["state"] == "kept"
     assert row["tiers"][0]["files"] <= 4, "hours that are over are one file each"
     found = counts(aged(path, tmp_path / "old", 0).path)
@@ -110,7 +110,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     Keeper(path).look()
     found = counts(aged(path, tmp_path / "old", 0).path)
     assert np.array_equal(found.values, expected.values)
-    assert manage.listed(path)[0]["state"] == "kept"
+    assert manage.list_kept(path)[0]["state"] == "kept"
 
 
 def test_what_a_merge_left_counts_once(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_damaged_segment_costs_only_itself(tmp_path: Path) -> None:
     told: list[str] = []
     recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     Keeper(path, noticed=told.append).look()
-    assert manage.listed(path)[0]["segments"] == 2
+    assert manage.list_kept(path)[0]["segments"] == 2
     found = counts(aged_without(path, tmp_path / "old"))
     assert found.total == 2 * 10 * 20
 
@@ -203,7 +203,7 @@ def test_what_was_kept_survives_what_says_so(tmp_path: Path, lost: list[str]) ->
     ) as writer:
         kept_data.add_segment(writer, START + 9000 * SECOND, 10, 5, counters=True)
     manage.add(old, ["io.bytes"])
-    states = {row["statistic"]: (row["state"], row["until_ns"]) for row in manage.listed(old)}
+    states = {row["statistic"]: (row["state"], row["until_ns"]) for row in manage.list_kept(old)}
     assert states[NAME][0] == states[counter][0] == "kept"
     assert set(states) == {NAME, counter, "io.bytes"}
     assert states[counter][1] > START + 9000 * SECOND
@@ -221,7 +221,7 @@ def test_folders_of_others_stay(tmp_path: Path) -> None:
     assert list(path.glob("histograms/1s/io.bytes.*")), "nothing says what that was"
     # one that begins under that name begins anew
     manage.add(path, ["io.bytes"])
-    assert manage.listed(path)[1]["rows"] == 0
+    assert manage.list_kept(path)[1]["rows"] == 0
 
 
 @pytest.mark.parametrize("how", ["damaged inside", "damaged", "dropped"])
@@ -256,7 +256,7 @@ def test_what_could_not_be_kept_is_a_gap(tmp_path: Path, how: str) -> None:
         # its line still tells what it holds
         victim.write_bytes(b"\0" * victim.stat().st_size)
     manage.resume(path)
-    gaps = manage.listed(path)[0]["gaps"]
+    gaps = manage.list_kept(path)[0]["gaps"]
     assert len(gaps) == 1
     assert gaps[0][0] == pytest.approx(START + 10 * SECOND, abs=SECOND)
     assert gaps[0][1] == pytest.approx(START + 20 * SECOND, abs=SECOND)

@@ -38,7 +38,7 @@ def test_what_holds_unless_chosen(tmp_path: Path) -> None:
 def test_what_is_chosen_holds_and_nothing_else_changes(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, NAMES, segments=2)
-    before = manage.listed(path)
+    before = manage.list_kept(path)
     found = limit(path, {"bytes": None})
     assert found == {
         "bytes": None,
@@ -55,7 +55,7 @@ def test_what_is_chosen_holds_and_nothing_else_changes(tmp_path: Path) -> None:
         {"1s": 3600, "1m": 14 * 86400, "1h": 400 * 86400},
     )
     assert found == limits(path)
-    after = manage.listed(path)
+    after = manage.list_kept(path)
     assert [tier["keep_s"] for tier in after[0]["tiers"]] == [3600, 14 * 86400, 400 * 86400]
     assert [row["statistic"] for row in after] == NAMES
 
@@ -63,9 +63,9 @@ def test_what_is_chosen_holds_and_nothing_else_changes(tmp_path: Path) -> None:
 def test_a_shorter_age_lets_go_at_once(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, NAMES, segments=6, seconds=10, step_s=86400, per_s=5)
-    assert {tier["first_ns"] for tier in manage.listed(path)[0]["tiers"]} == {START}
+    assert {tier["first_ns"] for tier in manage.list_kept(path)[0]["tiers"]} == {START}
     limit(path, {"retention": {"1s": 86400, "1m": 2 * 86400}})
-    tiers = {tier["tier"]: tier["first_ns"] for tier in manage.listed(path)[0]["tiers"]}
+    tiers = {tier["tier"]: tier["first_ns"] for tier in manage.list_kept(path)[0]["tiers"]}
     assert tiers["1h"] == START
     assert START < tiers["1m"] < tiers["1s"] <= START + 5 * DAY
 
@@ -78,7 +78,7 @@ def test_a_smaller_size_suspends_and_a_larger_one_lets_it_go_on(tmp_path: Path) 
         add_segment(writer, START + 600 * 10**9, 30)
     assert "suspended" in {row["state"] for row in manage.resume(path, [])}
     limit(path, {"bytes": 1 << 20})
-    assert "suspended" in {row["state"] for row in manage.listed(path)}, (
+    assert "suspended" in {row["state"] for row in manage.list_kept(path)}, (
         "that is for who looks after it"
     )
     assert {row["state"] for row in manage.resume(path)} == {"kept"}
@@ -156,7 +156,7 @@ def test_damaged_limits_are_told_and_nothing_goes(
     at[place[-1]] = value
     file.write_text(json.dumps(data))
     held = sorted(path.glob("histograms/*/*/*.parquet"))
-    for act in (limits, lambda path: limit(path, {"bytes": None}), manage.listed, manage.resume):
+    for act in (limits, lambda path: limit(path, {"bytes": None}), manage.list_kept, manage.resume):
         with pytest.raises(ResultsError, match="is damaged") as error:
             act(path)
         assert "keep.json" in str(error.value)
@@ -165,4 +165,4 @@ def test_damaged_limits_are_told_and_nothing_goes(
     # removed, it is made again of what was kept, with the limits that hold unless chosen
     file.unlink()
     assert limit(path, {"bytes": 12345})["retention"] == {tier.name: tier.keep_s for tier in TIERS}
-    assert [row["statistic"] for row in manage.listed(path)] == NAMES
+    assert [row["statistic"] for row in manage.list_kept(path)] == NAMES

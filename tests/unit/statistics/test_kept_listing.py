@@ -21,7 +21,7 @@ def test_one_that_is_made_of_what_was_sealed_before_says_so(tmp_path: Path) -> N
     # no time to do it
     manage.add(path, [NAME], backfill=True, work_s=0)
     manage.add(path, ["io.bytes"], work_s=0)
-    rows = {row["statistic"]: row for row in manage.listed(path)}
+    rows = {row["statistic"]: row for row in manage.list_kept(path)}
     assert (rows[NAME]["state"], rows[NAME]["why"]) == ("waiting", ADDING)
     assert (rows["io.bytes"]["state"], rows["io.bytes"]["why"]) == (
         "waiting",
@@ -37,7 +37,7 @@ def test_one_that_is_made_of_what_was_sealed_before_says_so(tmp_path: Path) -> N
 def test_what_was_let_go_of_is_no_longer_since_when(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=10, seconds=10, step_s=1800, per_s=5)
-    [row] = manage.listed(path)
+    [row] = manage.list_kept(path)
     assert row["since_ns"] == START
     # sums of hours go back as far as before
     [row] = manage.prune(path, [], before_ns=START + 3 * HOUR, tier="1m")

@@ -44,10 +44,10 @@ def test_adding_twice_and_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="names no statistic"):
         manage.drop(path, [])
     with pytest.raises(ResultsError, match="is not a recording"):
-        manage.listed(tmp_path)
+        manage.list_kept(tmp_path)
     with pytest.raises(UsageError, match="there is no tier"):
         manage.prune(path, [], before_ns=0, tier="1d")
-    assert [row["statistic"] for row in manage.listed(path)] == [MAP]
+    assert [row["statistic"] for row in manage.list_kept(path)] == [MAP]
 
 
 def test_what_was_imported_does_not_age(tmp_path: Path) -> None:
@@ -78,10 +78,10 @@ def test_a_pause_is_a_gap(tmp_path: Path) -> None:
             for number in range(4):
                 add_segment(writer, START + number * 30 * SECOND, 30)
     Keeper(path).look()
-    row = manage.listed(path)[0]
+    row = manage.list_kept(path)[0]
     assert row["state"] == "kept"
     assert row["gaps"] == [[START + 21 * SECOND, START + 40 * SECOND]]
-    assert manage.listed(path)[1]["gaps"] == []
+    assert manage.list_kept(path)[1]["gaps"] == []
     kept, scanned = (
         query(aged(path, tmp_path / "old", 0), NAME, interval_ns=SECOND),
         query(Recording(whole), NAME, interval_ns=SECOND),
@@ -103,7 +103,7 @@ def test_pruning_by_tier(tmp_path: Path) -> None:
     make(path, [NAME], segments=10, seconds=10, step_s=1800, per_s=5)
     whole = query(Recording(path), NAME, interval_ns=3600 * SECOND)
     manage.prune(path, [NAME], before_ns=START + 2 * HOUR + 1200 * SECOND, tier="1m")
-    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    tiers = {each["tier"]: each for each in manage.list_kept(path)[0]["tiers"]}
     assert tiers["1s"]["first_ns"] >= START + 2 * HOUR + 1200 * SECOND
     assert tiers["1m"]["first_ns"] >= START + 2 * HOUR + 1200 * SECOND
     assert tiers["1h"]["first_ns"] == START
@@ -127,7 +127,7 @@ def test_dropping_removes_all_of_it(tmp_path: Path) -> None:
     make(path, [NAME, MAP], segments=2)
     maps = sorted((path / "histograms/1s/io.latency").iterdir())
     manage.drop(path, [NAME])
-    assert [row["statistic"] for row in manage.listed(path)] == [MAP]
+    assert [row["statistic"] for row in manage.list_kept(path)] == [MAP]
     assert not list(path.glob(f"histograms/*/{folder_name(NAME)}"))
     assert sorted((path / "histograms/1s/io.latency").iterdir()) == maps
     # one of the same name begins anew
@@ -281,7 +281,7 @@ def test_what_is_kept_until_a_moment_pauses_of_itself(tmp_path: Path) -> None:
     )
     keeper = Keeper(path, now=lambda: now[0])
     assert keeper.look()
-    row = manage.listed(path)[0]
+    row = manage.list_kept(path)[0]
     assert (row["state"], row["why"]) == ("kept", "until 2023-11-14T00:00:45Z")
     # what came later is not in, though nobody paused it yet
     assert row["tiers"][0]["until_ns"] == START + 46 * SECOND
@@ -290,7 +290,7 @@ def test_what_is_kept_until_a_moment_pauses_of_itself(tmp_path: Path) -> None:
     assert keeper.look()
     keeper.look()
     assert not keeper.look()
-    row, other = manage.listed(path)
+    row, other = manage.list_kept(path)
     assert (row["state"], row["gaps"]) == ("paused", [[START + 46 * SECOND, None]])
     assert (other["state"], other["gaps"]) == ("kept", [])
 
@@ -355,7 +355,7 @@ def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_nee
     make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
     # the last segment, of the second hour, is not over
     manage.prune(path, [NAME], before_ns=START + 5000 * SECOND, tier="1m")
-    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    tiers = {each["tier"]: each for each in manage.list_kept(path)[0]["tiers"]}
     assert tiers["1s"]["first_ns"] == START + 4500 * SECOND
     for seconds in (60, 3600):
         scanned = query(Recording(path), NAME, interval_ns=seconds * SECOND)
@@ -372,7 +372,7 @@ def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_nee
     with RecordingWriter.reopen(path, live=False) as writer:
         add_segment(writer, START + 2 * HOUR + 10 * SECOND, 10, 5)
     manage.resume(path)
-    tiers = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
+    tiers = {each["tier"]: each for each in manage.list_kept(path)[0]["tiers"]}
     assert tiers["1s"]["first_ns"] >= START + 2 * HOUR
     # everything is everything
     assert manage.prune(path, [NAME], before_ns=START + 3 * HOUR)[0]["rows"] == 0

@@ -188,7 +188,7 @@ def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: P
     ],
 )
 def test_what_a_sum_holds(kind: str, names: str, expected: str) -> None:
-    assert objects.summed(kind, names.split()) == set(expected.split())
+    assert objects.objects_in_sum(kind, names.split()) == set(expected.split())
 
 
 def test_utilization_is_a_share_and_a_map(tmp_path: Path) -> None:

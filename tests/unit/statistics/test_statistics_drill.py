@@ -26,13 +26,13 @@ MS = 10**6
 
 def test_a_value_becomes_a_condition() -> None:
     asked = parse("io.ops[op=write][process]")
-    assert str(drill.narrowed(asked, "a,b")) == 'io.ops[op=write][process="a,b"]'
-    assert str(drill.narrowed(parse("io.ops[latency]"), "10ms..1s")) == "io.ops[latency=10ms..1s]"
+    assert str(drill.narrow(asked, "a,b")) == 'io.ops[op=write][process="a,b"]'
+    assert str(drill.narrow(parse("io.ops[latency]"), "10ms..1s")) == "io.ops[latency=10ms..1s]"
     assert (
-        str(drill.narrowed(parse("io.ops[latency]"), Between(10 * MS, None)))
+        str(drill.narrow(parse("io.ops[latency]"), Between(10 * MS, None)))
         == "io.ops[latency=10ms..]"
     )
-    assert str(drill.narrowed(parse("io.ops[pid]"), "77")) == "io.ops[pid=77]"
+    assert str(drill.narrow(parse("io.ops[pid]"), "77")) == "io.ops[pid=77]"
 
 
 def test_what_comes_next() -> None:
@@ -75,13 +75,13 @@ def test_what_comes_next() -> None:
 )
 def test_what_is_no_value(statistic: str, value: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
-        drill.narrowed(parse(statistic), value)
+        drill.narrow(parse(statistic), value)
     assert says in error.value.message
 
 
 def test_a_range_of_a_name_is_refused() -> None:
     with pytest.raises(UsageError, match="a range is not a value of op"):
-        drill.narrowed(parse("io.ops[op]"), Between(1, 2))
+        drill.narrow(parse("io.ops[op]"), Between(1, 2))
 
 
 def test_every_statistic_drills_down_to_an_end() -> None:
@@ -92,7 +92,7 @@ def test_every_statistic_drills_down_to_an_end() -> None:
         while following := [each for each in drill.next_breakdowns(asked) if each.kind == "stack"]:
             step = following[0].statistic
             words = entry.words(following[0].field)
-            asked = parse(str(drill.narrowed(step, words[0] if words else "7")))
+            asked = parse(str(drill.narrow(step, words[0] if words else "7")))
             seen += 1
         assert seen == len(
             [name for name in entry.breakdowns if name not in (*QUANTIZED, "utilization")]
@@ -119,7 +119,7 @@ def test_three_levels_deep_the_sums_are_parts(tmp_path: Path) -> None:
         answer = query(recording, step, columns=10)
         assert isinstance(answer, Stack | HeatCounts)
         assert (answer.events if isinstance(answer, HeatCounts) else answer.total) == total
-        asked = drill.narrowed(step, value)
+        asked = drill.narrow(step, value)
         narrowed = query(recording, asked, columns=10)
         assert isinstance(narrowed, Series)
         if isinstance(answer, Stack):

@@ -138,7 +138,7 @@ def test_a_device_at_rest_is_not_told_by_system_calls(tmp_path: Path) -> None:
     assert isinstance(ios, Series)
     assert calls.total > 0
     assert (ios.total, ios.source) == (0, "block")
-    assert ios.notes == ("block events; --source syscall for the others",)
+    assert ios.notes == ("block events; source syscall has the others",)
 
 
 def calls(writer: RecordingWriter, clock: FakeClock) -> None:

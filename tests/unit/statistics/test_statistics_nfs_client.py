@@ -9,7 +9,7 @@ import pytest
 
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.json_form import averaged
+from iolab.statistics.answers.json_form import is_averaged
 from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
 from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
@@ -92,7 +92,7 @@ def test_latency_is_the_mean_over_operations(tmp_path: Path) -> None:
         "queue": pytest.approx(20e6 / 30),
     }
     by_procedure = stack(recording, "nfs.client.latency[procedure]", (0, 2))
-    assert averaged(by_procedure)
+    assert is_averaged(by_procedure)
     assert not by_procedure.adds_up
     same(by_procedure.values[by_procedure.keys.index("LOOKUP")], [2e6, NAN])
 

@@ -303,7 +303,7 @@ def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
     assert totals == {"io.ops": 10, "file.ops": 20, "app.ops": 30}
     answer = query(recording, "io.ops")
     assert isinstance(answer, Series)
-    assert answer.notes == ("block events; --source fio or syscall for the others",)
+    assert answer.notes == ("block events; source fio or syscall has the others",)
     assert query(recording, "io.ops", source="fio").total == 30
     assert heat(recording, "latency", source="syscall").events == 20
     with pytest.raises(UsageError, match="holds no events of 'zfs'; there are block, fio, syscall"):

@@ -55,8 +55,8 @@ class FakeTier:
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
         """As `Tier.covers`."""
-        start = max(self.from_ns, frame.whole.from_ns)
-        return [Span(self.first, self.last, start, frame.whole.until_ns)]
+        start = max(self.from_ns, frame.full_span.from_ns)
+        return [Span(self.first, self.last, start, frame.full_span.until_ns)]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """As `Tier.cost`."""
@@ -150,7 +150,7 @@ class ToyTier:
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
         """As `Tier.covers`."""
-        return [frame.whole._replace(first=1, last=self.last)]
+        return [frame.full_span._replace(first=1, last=self.last)]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """As `Tier.cost`. Sums of several segments are not told apart."""

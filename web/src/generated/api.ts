@@ -267,6 +267,48 @@ export interface FieldValue {
 	value: string;
 }
 
+/**
+ * A measure of all hosts of an archive.
+ *
+ * archives: URLs of all that are served. p99 is in ns, iops in I/Os a second, utilization a share
+ * from 0 to 1, losses the number of records that were lost. Column c begins at
+ * t0_ns + c * interval_ns. first_ns, last_ns: what the archive covers. clock: whether times count
+ * from 1970.
+ */
+export interface FleetAnswer {
+	schema: 1;
+	archive: string;
+	archives: string[];
+	measure: "p99" | "iops" | "utilization" | "losses";
+	unit: string;
+	clock: "realtime" | "trace";
+	t0_ns: number;
+	interval_ns: number;
+	columns: number;
+	first_ns: number;
+	last_ns: number;
+	hosts: FleetHost[];
+	notes: string[];
+}
+
+/**
+ * A row: the values of a host by column, null where nothing was recorded. recordings: in order
+ * of time. problem: why it has no values, else empty.
+ */
+export interface FleetHost {
+	host: string;
+	recordings: FleetRecording[];
+	values: (number | null)[];
+	problem: string;
+}
+
+/** A recording of a host, with the time that it covers in ns. */
+export interface FleetRecording {
+	name: string;
+	first_ns: number;
+	last_ns: number;
+}
+
 /** A folder of which not everything could be searched, and why. */
 export interface FolderProblem {
 	path: string;

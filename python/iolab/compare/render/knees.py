@@ -37,7 +37,7 @@ def render_knees(curves: Curves, style: str) -> str:
 def _text(curves: Curves) -> str:
     fixed = axis_text(curves.fixed.keys(), tuple(curves.fixed.values()))
     lines = [
-        f"{joint_title(curves.throughput, curves.latency, 'against')}, over {curves.load}{f', {fixed}' if fixed else ''}"
+        f"{joint_title(curves.throughput.title, curves.latency_title, 'against')}, over {curves.load}{f', {fixed}' if fixed else ''}"
     ]
     heads = [
         " ".join(("variant", *curves.tables)),

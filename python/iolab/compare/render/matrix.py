@@ -82,7 +82,7 @@ def _body(comparison: Comparison, table: Key, variant: str, field: Field) -> lis
 
 def _title(first: Comparison, second: Comparison) -> str:
     fixed = axis_text(first.fixed.keys(), tuple(first.fixed.values()))
-    return f"{joint_title(first.metric, second.metric, '@')}{f', {fixed}' if fixed else ''}"
+    return f"{joint_title(first.title, second.title, '@')}{f', {fixed}' if fixed else ''}"
 
 
 def _text(first: Comparison, second: Comparison, field: Field) -> str:

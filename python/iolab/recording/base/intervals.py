@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of time (from, until) in ns: of sessions what lies between them, and what two of them have
-in common."""
+"""Spans of time (from, until) in ns: of sessions, and times in which a source was not recorded, each
+with its reason. Nothing is known of these, and they are no zeros.
+
+They come from sessions (what is in none of them), from noted losses of kind `gap`, and from damaged
+files of rows. All that answers for a time asks `Recording.unrecorded`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .layout import Kind
 
 Span: TypeAlias = tuple[int, int]
 Session: TypeAlias = Mapping[str, int | None]
@@ -85,3 +92,82 @@ def _between(spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
             twice.append((first, min(reached, until)))
         reached = max(reached, until)
     return apart, twice
+
+
+SAMPLED = "counters"
+"""The name under which a loss is noted that all counters of the probe share: their samples bear the
+names of what they are read from."""
+BETWEEN = "nobody recorded"
+EVER_NS = 2**63 - 1
+"""The end of what goes on."""
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """A time from `from_ns` until `until_ns` in which a source ("" for all) was not recorded, or of
+    which what was recorded is lost. of: the kind of rows that is missing, None for both. words:
+    why."""
+
+    from_ns: int
+    until_ns: int
+    source: str
+    of: Kind | None
+    words: str
+
+    @property
+    def span(self) -> Span:
+        """From, until."""
+        return self.from_ns, self.until_ns
+
+    def concerns(self, kind: Kind, source: str | None) -> bool:
+        """Whether rows of this kind and source are missing; None stands for those of all sources."""
+        return self.of in (None, kind) and (
+            self.source in ("", source)
+            or (kind == "samples" and source is not None and self.source == SAMPLED)
+        )
+
+
+def unrecorded(
+    sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]]
+) -> list[Unrecorded]:
+    """All such times, ascending; losses are lines as `losses.Noted.single` has them."""
+    # the gap after a kill begins where a session ends: sessions tell it, and what another one
+    # recorded of it
+    ends = {session.get("until_ns") for session in sessions}
+    found = [Unrecorded(first, until, "", None, BETWEEN) for first, until in between(sessions)]
+    for loss in losses:
+        first, until, of = loss["from_ns"], loss["until_ns"], loss.get("of")
+        if first is None or (loss["kind"] != "gap" and of is None):
+            continue
+        if loss["kind"] == "gap" and until is None:
+            until = _end_of(sessions, first)
+        if (
+            until is None
+            or first >= until
+            or (loss["kind"] == "gap" and not loss["source"] and first in ends)
+        ):
+            continue
+        found.append(
+            Unrecorded(
+                first, until, loss["source"], None if loss["kind"] == "gap" else of, loss["words"]
+            )
+        )
+    return sorted(found, key=lambda each: (each.span, each.source))
+
+
+def in_all(found: Iterable[Unrecorded], kind: Kind | None, sources: Collection[str]) -> list[Span]:
+    """Times in which none of some sources was recorded, or nothing at all, ascending and apart.
+    kind: None for gaps alone."""
+    wanted = [each for each in found if each.of is None or each.of == kind]
+    whole = joined(each.span for each in wanted if not each.source)
+    of_each = [joined(each.span for each in wanted if each.source == source) for source in sources]
+    return joined([*whole, *common(of_each)]) if of_each and all(of_each) else whole
+
+
+def _end_of(sessions: Sequence[Session], first_ns: int) -> int:
+    """Where a gap ends that was still open when its writer was last heard of: with its session."""
+    holding = [session for session in sessions if (session.get("from_ns") or 0) <= first_ns]
+    until = (
+        max(holding, key=lambda each: each.get("from_ns") or 0).get("until_ns") if holding else None
+    )
+    return EVER_NS if until is None else until

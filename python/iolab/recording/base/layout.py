@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ... import files
+from ... import _core, files
 from ...errors import ResultsError
 
 Kind: TypeAlias = Literal["events", "samples"]
@@ -83,31 +83,10 @@ def sealed_numbers(folder: Path) -> list[int]:
 def sealed_statuses(folder: Path, after: int = 0) -> tuple[dict[int, FileStatus], bool]:
     """(statuses by number of the sealed files in a folder with numbers beyond `after`, in any order;
     whether one vanished meanwhile)."""
-    statuses: dict[int, FileStatus] = {}
-    names, end, has_vanished = _names(folder), -len(_SEALED), False
-    if not names:
-        return statuses, False
     try:
-        # names relative to the folder take half the time of paths
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return statuses, True
-    try:
-        for name in names:
-            digits = name[:end]
-            if not (name.endswith(_SEALED) and len(digits) >= 6 and digits.isdecimal()):
-                continue
-            number = int(digits)
-            if number > after:
-                try:
-                    status = os.stat(name, dir_fd=place)
-                except FileNotFoundError:
-                    has_vanished = True
-                else:
-                    statuses[number] = (status.st_ino, status.st_size, status.st_ctime_ns)
-    finally:
-        os.close(place)
-    return statuses, has_vanished
+        return _core.sealed_statuses(folder, after)
+    except OSError as error:
+        raise _not_listed(folder, error) from error
 
 
 def _names(folder: Path) -> list[str]:
@@ -116,7 +95,11 @@ def _names(folder: Path) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise ResultsError(f"can't be listed: {error.strerror or error}", where=folder) from error
+        raise _not_listed(folder, error) from error
+
+
+def _not_listed(folder: Path, error: OSError) -> ResultsError:
+    return ResultsError(f"can't be listed: {error.strerror or error}", where=folder)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from ...errors import ResultsError
-from ...files import open_for_writing
+from ...files import RefusedFileError, open_for_reading, open_for_writing
 from .layout import telling
 
 LOCK = "lock"
@@ -98,10 +98,20 @@ def read(lock: int, is_signed: bool) -> Told:
     return Told(is_damaged=True, pid=pid)
 
 
-def told(lock: int, is_signed: bool) -> int | None:
-    """Until when everything was in the recording, as its writer last wrote into this lock (a
-    descriptor); None where none did."""
-    return read(lock, is_signed).until_ns
+def read_lock(directory: Path, *, is_signed: bool) -> tuple[Told, int | None]:
+    """(what the lock of a recording says, `changed` of it); nothing where there is none."""
+    try:
+        descriptor = open_for_reading(directory / LOCK)
+    except RefusedFileError:
+        return Told(is_damaged=True), None
+    except OSError:
+        return Told(), None
+    try:
+        return read(descriptor, is_signed), changed(descriptor, is_signed)
+    except OSError:
+        return Told(is_damaged=True), None
+    finally:
+        os.close(descriptor)
 
 
 def changed(lock: int, is_signed: bool) -> int | None:

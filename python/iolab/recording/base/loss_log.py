@@ -77,6 +77,27 @@ def parts_of(line: Line) -> list[Part]:
     return found
 
 
+def loss_of(
+    kind: str,
+    source: str = "",
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    count: int | None = None,
+    words: str | None = None,
+    **more: Any,
+) -> Line:
+    """The line of a loss; see `RecordingWriter.loss`."""
+    return {
+        "source": source,
+        "kind": kind,
+        "from_ns": from_ns,
+        "until_ns": until_ns,
+        "count": count,
+        **({"words": words} if words else {}),
+        **more,
+    }
+
+
 def damage(
     kind: Kind, last_ns: int | None, until_ns: int | None, count: int | None, words: str
 ) -> Line:
@@ -85,15 +106,7 @@ def damage(
     known."""
     first = None if last_ns is None else last_ns + 1
     until = until_ns if first is None or until_ns is None else max(first, until_ns)
-    return {
-        "source": "",
-        "kind": "damaged",
-        "from_ns": first,
-        "until_ns": until,
-        "count": count,
-        "words": words,
-        "of": kind,
-    }
+    return loss_of("damaged", "", first, until, count, words, of=kind)
 
 
 class LossLog:
@@ -133,21 +146,12 @@ class LossLog:
         self._shrinks(LOSSES)
         with telling(self._path, "join its lines"):
             joined = _added(Noted(), objects(read_regular(self._path, limit=EVIDENCE)), reach)
-            lines = [*joined.lines, *([_of_lines(joined.damaged)] if joined.damaged else [])]
+            lines = list(joined.lines)
+            if joined.damaged:
+                # damaged lines are not written again
+                words = "lines about what was lost were damaged"
+                lines.append(loss_of("damaged", words=words, notes=joined.damaged))
             rewrite(self._path, map(_short, lines))
-
-
-def _of_lines(damaged: int) -> Line:
-    """The loss of damaged lines, which are not written again."""
-    return {
-        "source": "",
-        "kind": "damaged",
-        "from_ns": None,
-        "until_ns": None,
-        "count": None,
-        "notes": damaged,
-        "words": "lines about what was lost were damaged",
-    }
 
 
 def _short(line: Line) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ...files import RefusedFileError, open_for_reading, refusal
+from ...files import refusal
 from ..base.layout import (
     FACTS,
     GROWING,
@@ -20,7 +20,7 @@ from ..base.layout import (
     Kind,
     sealed_numbers,
 )
-from ..base.lock import LOCK, Told, read
+from ..base.lock import LOCK, Told, read_lock
 from ..base.loss_log import read_losses
 from ..base.metadata import Facts
 from ..ledger import ORDERED, Contents
@@ -57,22 +57,6 @@ def read_ledgers(directory: Path) -> Ledgers:
     }
 
 
-def told_by_lock(directory: Path, facts: Facts) -> Told:
-    """What the lock says; nothing where there is none."""
-    try:
-        descriptor = open_for_reading(directory / LOCK)
-    except RefusedFileError:
-        return Told(is_damaged=True)
-    except OSError:
-        return Told()
-    try:
-        return read(descriptor, facts.is_signed)
-    except OSError:
-        return Told(is_damaged=True)
-    finally:
-        os.close(descriptor)
-
-
 def is_written(told: Told) -> bool:
     """Whether the process that wrote a lock last is there, as far as can be seen from here."""
     if told.pid is None:
@@ -90,7 +74,7 @@ def was_killed(directory: Path, facts: Facts) -> bool:
     """Whether the last writer ended without closing the recording, as far as can be seen from
     here."""
     is_open = bool(facts.sessions) and facts.sessions[-1].get("until_ns") is None
-    return is_open and not is_written(told_by_lock(directory, facts))
+    return is_open and not is_written(read_lock(directory, is_signed=facts.is_signed)[0])
 
 
 def damaged_lists(
@@ -109,7 +93,7 @@ def damaged_lists(
             "damaged",
             "its checksum is not that of what was written: what it says may be wrong",
         )
-    told = told_by_lock(directory, facts) if lock is None else lock
+    told = read_lock(directory, is_signed=facts.is_signed)[0] if lock is None else lock
     ledgers = read_ledgers(directory) if ledgers is None else ledgers
     if told.is_damaged:
         refused = refusal(directory / LOCK)
@@ -156,13 +140,10 @@ def damaged_lists(
 
 
 def _is_still_told(directory: Path, facts: Facts, name: str) -> bool:
-    """Whether the lock still says more of a file than it has: it may have been written anew
+    """Whether the lock still says more of a file than it has: it may have been replaced
     meanwhile."""
-    return (_size(directory / name) or 0) < told_by_lock(directory, facts).sizes.get(name, 0)
-
-
-def _size(path: Path) -> int | None:
     try:
-        return path.stat().st_size
+        size = (directory / name).stat().st_size
     except OSError:
-        return None
+        size = 0
+    return size < read_lock(directory, is_signed=facts.is_signed)[0].sizes.get(name, 0)

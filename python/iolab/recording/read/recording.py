@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording, opened read-only; it may be growing meanwhile. Never writes."""
+"""A recording, opened read-only; it may be growing meanwhile. Never writes. A path to events is opened
+whatever holds them: a trace file, standard input, or a recording."""
 
 from __future__ import annotations
 
@@ -9,23 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.intervals import in_common, joined, without
-from ..base.layout import (
-    KINDS,
-    MARKS,
-    PROCESSES,
-    Kind,
-    hot_file,
-    is_recording,
-    map_file,
-    telling,
-)
+from ...errors import FormatError, UsageError
+from ..base.conditions import Where
+from ..base.intervals import Unrecorded, in_all, in_common, joined, unrecorded, without
+from ..base.layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, map_file, telling
 from ..base.loss_log import is_time
 from ..base.metadata import Facts, read_facts
-from ..base.unrecorded import Unrecorded, in_all, unrecorded
 from ..catalogue import Catalogue, FileCache, LostFile
 from ..ledger import ORDERED
 from ..segments.segments import MAP_NAMES, Segment
+from .trace import STDIN, Trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -306,3 +300,25 @@ def _lines(
         and all(is_time(line.get(name)) for name in wholes)
         and all(line.get(name) is None or is_time(line[name]) for name in perhaps)
     ]
+
+
+def open_events(
+    path: Path, *, format: str | None = None, columns: str | None = None, where: Where | None = None
+) -> Trace | Recording:
+    """A recording where `path` is the directory of one, else a trace; nothing is read of it yet.
+
+    `format` and `columns` say how to read a trace, `where` is of a trace only: conditions on a
+    recording are given with each question. UsageError where there is nothing, or these are given
+    for a recording; FormatError for a directory of something else.
+    """
+    if path != STDIN and path.is_dir():
+        if not is_recording(path):
+            raise FormatError(
+                "is a directory, but not a recording",
+                where=path,
+                hint="name a trace file, or a directory that was recorded or imported into",
+            )
+        if format or columns:
+            raise UsageError("is a recording: it needs no format and no columns", where=path)
+        return Recording(path)
+    return Trace(path, format, columns, where or {})

@@ -20,10 +20,10 @@ from .damage import was_killed
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..base.intervals import Unrecorded
     from ..base.layout import Kind
     from ..base.metadata import Facts
-    from ..base.unrecorded import Unrecorded
-    from ..segments.maps import Maps
+    from ..segments.sealing import Maps
     from ..segments.segments import Segment
 
 QUANTILES = {"50": 0.5, "90": 0.9, "99": 0.99, "99.9": 0.999, "99.99": 0.9999, "max": 1.0}
@@ -236,8 +236,7 @@ class _Whole:
         self.partial |= set(facts.get("other", {}))
 
     def hot(self, table: pa.Table) -> None:
-        from ..segments.maps import Maps
-        from ..segments.sealing import Tally, by_source, stretches
+        from ..segments.sealing import Maps, Tally, by_source, stretches
 
         tally, maps = Tally(), Maps(2**63)
         for stretch in stretches(table.to_batches()):
@@ -254,7 +253,7 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from ..segments.maps import SCHEMA
+    from ..segments.sealing import SCHEMA
 
     wanted = [*_KEYS, "count", "time_ns_sum"]
     noted = noted_segments(directory)
@@ -302,8 +301,7 @@ def mapped(path: Path) -> Maps:
     import pyarrow.parquet as pq
 
     from ..base.schema import EVENTS
-    from ..segments.maps import Maps
-    from ..segments.sealing import by_source
+    from ..segments.sealing import Maps, by_source
 
     largest = 0
     with pq.ParquetFile(

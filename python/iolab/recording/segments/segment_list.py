@@ -32,17 +32,16 @@ from ..base.metadata import read_facts
 from ..ledger import Contents, Numbered, rewrite, set_aside
 from .segments import (
     MAP_NAMES,
+    UNKNOWN,
     note_segment,
     note_unlisted,
     noted_segments,
     own_facts,
     part_of,
     read_list,
+    stated_facts,
     unlisted,
 )
-
-UNKNOWN: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
-"""Facts of a lost file of which nothing but its number is known."""
 
 
 def is_list_whole(
@@ -95,7 +94,10 @@ def find_lost_files(directory: Path, after: int) -> dict[int, dict[Kind, Mapping
         missing: dict[Kind, Mapping[str, Any]] = {}
         maps = [map_file(directory, number, name) for name in MAP_NAMES if number in mapped[name]]
         if number not in present["events"]:
-            events = _events_of(maps, sealed_file(directory, number, "samples"))
+            events = _facts_of_maps(maps)
+            own = own_facts(sealed_file(directory, number, "samples")) if events is None else {}
+            if events is None and own.get("has_events") is not False:
+                events = UNKNOWN
             if events is not None:
                 missing["events"] = events
         if number not in present["samples"] and present["samples"]:
@@ -111,7 +113,7 @@ def find_unlisted_maps(directory: Path, through: int) -> list[tuple[int, Path, M
     """Segments that retention deleted, that have default maps, and that no line lists: number, a
     map, and what is known of the events. `through`: the number of the last deleted segment."""
     return [
-        (number, next(iter(paths.values())), _facts_of_maps(paths) or UNKNOWN)
+        (number, next(iter(paths.values())), _facts_of_maps(paths.values()) or UNKNOWN)
         for number, paths in _unlisted_maps(directory, through).items()
     ]
 
@@ -129,17 +131,9 @@ def _unlisted_maps(directory: Path, through: int) -> dict[int, dict[str, Path]]:
     }
 
 
-def _facts_of_maps(paths: Mapping[str, Path]) -> Mapping[str, Any] | None:
-    return next(filter(None, map(_map_facts, paths.values())), None)
-
-
-def _events_of(maps: Iterable[Path], samples: Path) -> Mapping[str, Any] | None:
-    """What is known of a missing file of events; None where the segment had none."""
-    facts = next(filter(None, map(_map_facts, maps)), None)
-    if facts is not None:
-        return facts
-    own = own_facts(samples)
-    return None if own.get("has_events") is False else UNKNOWN
+def _facts_of_maps(paths: Iterable[Path]) -> Mapping[str, Any] | None:
+    """What the first whole one of some default maps says of the events of its segment."""
+    return next(filter(None, map(_map_facts, paths)), None)
 
 
 def _samples_of(events: Path) -> Mapping[str, Any] | None:
@@ -247,7 +241,7 @@ def _note_maps(directory: Path, through: int) -> None:
     """Add lines of default maps where retention removed the segment; `lost` names the maps that are
     missing of these."""
     for number, paths in _unlisted_maps(directory, through).items():
-        facts = _facts_of_maps(paths)
+        facts = _facts_of_maps(paths.values())
         if facts is None:
             continue
         line = {
@@ -264,13 +258,9 @@ def _note_maps(directory: Path, through: int) -> None:
 
 def _offset_width(path: Path) -> int | None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from .sealing import KEY
 
     try:
-        metadata = pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}
-        width = json.loads(metadata.get(KEY.encode(), b"{}")).get("width")
-    except (OSError, pa.ArrowException, ValueError, AttributeError):
+        width = stated_facts(path).get("width")
+    except (OSError, pa.ArrowException, ValueError):
         return None
     return width if isinstance(width, int) else None

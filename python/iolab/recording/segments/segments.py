@@ -129,8 +129,7 @@ def _write_events(
     samples: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     from ..base.schema import EVENTS
-    from .maps import Maps
-    from .sealing import Tally, write_parquet
+    from .sealing import Maps, Tally, write_parquet
 
     maps, tally = Maps(_largest_offset(batches)), Tally()
 
@@ -377,7 +376,7 @@ def _facts_of(
         words = f"it has {size} bytes, {part.bytes} were written"
     if not words and has_facts and part.bytes == size:
         return {**listed, "bytes": size, "crc32": part.crc32}
-    facts = {**_NOTHING, "damaged": words} if words else own_facts(path)
+    facts = {**UNKNOWN, "damaged": words} if words else own_facts(path)
     return {**facts, "lost": listed if has_facts else {}, "bytes": size}
 
 
@@ -419,20 +418,30 @@ def _is_listed(lines: Mapping[int, Mapping[str, Any]], number: int, kind: Kind) 
 
 
 _NO_LINE: Mapping[str, Any] = {}
-_NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
+UNKNOWN: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
+"""Facts of a damaged or lost file of which nothing but its number is known."""
 
 
 def own_facts(path: Path) -> dict[str, Any]:
     """What a sealed file says of itself; `damaged` says why where it can't be read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}
-        facts = json.loads(metadata.get(b"iolab", b""))
-        if isinstance(facts, dict) and isinstance(facts.get("sources"), dict):
+        facts = stated_facts(path)
+        if isinstance(facts.get("sources"), dict):
             return facts
         words = "says nothing of what it holds"
     except (OSError, pa.ArrowException, ValueError) as error:
         words = (str(error) or type(error).__name__).split("\n")[0]
-    return {**_NOTHING, "damaged": words}
+    return {**UNKNOWN, "damaged": words}
+
+
+def stated_facts(path: Path) -> dict[str, Any]:
+    """The facts in the metadata of a Parquet file of a segment. OSError, ArrowException or
+    ValueError where it can't be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}
+    facts = json.loads(metadata.get(b"iolab", b""))
+    return facts if isinstance(facts, dict) else {}

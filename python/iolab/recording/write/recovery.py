@@ -23,11 +23,12 @@ from ..base.layout import (
     sync_folder,
     telling,
 )
-from ..base.loss_log import damage
+from ..base.lock import read_lock
+from ..base.loss_log import damage, loss_of
 from ..base.metadata import Facts, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
-from ..read.damage import damaged_lists, read_ledgers, told_by_lock
+from ..read.damage import damaged_lists, read_ledgers
 from ..read.recording import Recording
 from ..segments.hot import HotRead, last_ns, read_hot
 from ..segments.segment_list import is_list_whole, rebuild_list
@@ -51,24 +52,14 @@ def note_damage(directory: Path, facts: Facts) -> None:
     """Note the damage of files that a writer replaces or appends to, as they will no longer show
     it. A damaged list of segments is rebuilt, with lines of lost segments. ResultsError where the
     disk refuses."""
-    lock, ledgers = told_by_lock(directory, facts), read_ledgers(directory)
+    lock, _ = read_lock(directory, is_signed=facts.is_signed)
+    ledgers = read_ledgers(directory)
     is_whole = is_list_whole(
         directory, ledgers[SEGMENTS], lock, facts.dropped_through, is_signed=facts.is_signed
     )
-    for each in list(damaged_lists(directory, facts, lock=lock, ledgers=ledgers)):
-        if each.stays:
-            continue
-        _note(
-            directory,
-            {
-                "source": "",
-                "kind": "damaged",
-                "from_ns": None,
-                "until_ns": None,
-                "count": None,
-                "words": str(each),
-            },
-        )
+    for damage_of_list in list(damaged_lists(directory, facts, lock=lock, ledgers=ledgers)):
+        if not damage_of_list.stays:
+            _note(directory, loss_of("damaged", words=str(damage_of_list)))
     if not is_whole:
         rebuild_list(directory)
 
@@ -101,17 +92,8 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
     until = max(until, *(each["until_ns"] or 0 for each in facts.sessions))
     if until >= now_ns:
         return
-    _note(
-        directory,
-        {
-            "source": "",
-            "kind": "gap",
-            "from_ns": until,
-            "until_ns": now_ns,
-            "count": None,
-            "words": "the recorder was ended without closing the recording",
-        },
-    )
+    words = "the recorder was ended without closing the recording"
+    _note(directory, loss_of("gap", "", until, now_ns, words=words))
 
 
 def _lost_hot(directory: Path) -> Iterator[Mapping[str, Any]]:
@@ -147,18 +129,12 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
     last = last_ns([*batches["events"], *batches["samples"]])
     for kind, read in torn.items():
         words = f"the last {read.dropped} bytes of hot {kind} {number:06} were torn or damaged"
-        line = {
-            "source": "",
-            "kind": "damaged",
-            "from_ns": last,
-            "until_ns": None,
-            "count": None,
-            "words": words,
-        }
         # whole ones stood behind: all that came until the end of the writer is not known
         _note(
             directory,
-            damage(kind, last_ns(read.batches), alive_ns, None, words) if read.damaged else line,
+            damage(kind, last_ns(read.batches), alive_ns, None, words)
+            if read.damaged
+            else loss_of("damaged", "", last, words=words),
         )
     return last
 

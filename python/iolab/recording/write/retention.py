@@ -389,16 +389,21 @@ def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[st
 
 def drop_label(directory: Path, facts: Facts, label: str) -> int:
     """Remove the sealed segments of a label with their maps. Returns how many."""
-    numbers = [
-        number
-        for number, _, each in sealed_facts(directory, "events", facts.dropped_through)
-        if each.get("label") == label
-    ]
-    for number in numbers:
+    segments = labelled(directory, facts, label)
+    for number, _ in segments:
         with telling(directory, "remove a segment"):
             note_dropped(directory, number)
             for name in MAP_NAMES:
                 map_file(directory, number, name).unlink(missing_ok=True)
             for kind in KINDS:
                 sealed_file(directory, number, kind).unlink(missing_ok=True)
-    return len(numbers)
+    return len(segments)
+
+
+def labelled(directory: Path, facts: Facts, label: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Numbers and facts of the sealed segments of events of a label."""
+    return [
+        (number, segment)
+        for number, _, segment in sealed_facts(directory, "events", facts.dropped_through)
+        if segment.get("label") == label
+    ]

@@ -30,16 +30,15 @@ from ..base.layout import (
     remove_temporary,
     telling,
 )
-from ..base.lock import LOCK, changed, take_lock, tell, told
-from ..base.loss_log import LossLog, damage, noted
-from ..base.metadata import Begun, ClockKind, Facts, read_facts
+from ..base.lock import LOCK, read_lock, take_lock, tell
+from ..base.loss_log import LossLog, damage, loss_of, noted
+from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
-from ..base.sessions import Sessions
 from ..ledger import append_line
 from ..segments.hot import HotLog, last_ns, read_hot
-from ..segments.segments import sealed_facts, write_segment
+from ..segments.segments import write_segment
 from .recovery import highest_number, move_segments, note_damage, recover
-from .retention import Retention, drop_label, finish_dropping
+from .retention import Retention, drop_label, finish_dropping, labelled
 
 SEAL_S = 60.0
 SEAL_BYTES = 64 * 2**20
@@ -198,9 +197,8 @@ class RecordingWriter:
             remove_temporary(path)
             note_damage(path, facts)
             finish_dropping(path, facts)
-            alive_ns = told(lock.fileno(), facts.is_signed) or changed(
-                lock.fileno(), facts.is_signed
-            )
+            told, changed_ns = read_lock(path, is_signed=facts.is_signed)
+            alive_ns = told.until_ns or changed_ns
             recover(path, facts, alive_ns or 0, begun.from_ns)
             earlier = [
                 each
@@ -227,9 +225,7 @@ class RecordingWriter:
                 begun,
             )
             for name in new if earlier else ():
-                writer.loss(
-                    "gap", name, min(earlier), max(earlier), None, f"{name} was not recorded"
-                )
+                writer._note_absence(name, min(earlier), max(earlier))
             writer._leave_out(absent)
             return writer
         except BaseException:
@@ -294,24 +290,11 @@ class RecordingWriter:
             about, losses = read_facts(origin).sources, noted(origin).lines
             # numbers follow the order in which segments are sealed
             self._seal_all()
-            before = [
-                each
-                for _, _, each in sealed_facts(self.directory, "events", self.facts.dropped_through)
-                if each.get("label") == label
-            ]
-            for source, first, until in [
-                (source, each["first_ns"], each["last_ns"] + 1)
-                for each in before
-                for source in each["sources"]
-            ]:
-                self.loss(
-                    "gap",
-                    source,
-                    first,
-                    until,
-                    None,
-                    f"another attempt at {label} replaced this one",
-                )
+            before = [facts for _, facts in labelled(self.directory, self.facts, label)]
+            words = f"another attempt at {label} replaced this one"
+            for facts in before:
+                for source in facts["sources"]:
+                    self.loss("gap", source, facts["first_ns"], facts["last_ns"] + 1, words=words)
             self.drop(label)
             try:
                 moved = move_segments(origin, self.directory, self._take_number)
@@ -320,15 +303,9 @@ class RecordingWriter:
                 with suppress(ResultsError):
                     self.drop(label)
                 raise
-            for each in losses:
-                self.loss(
-                    each["kind"],
-                    each["source"],
-                    each["from_ns"],
-                    each["until_ns"],
-                    each["count"],
-                    each.get("words"),
-                )
+            names = ("kind", "source", "from_ns", "until_ns", "count", "words")
+            for loss in losses:
+                self.loss(*(loss.get(name) for name in names))  # type: ignore[arg-type]
             for source, facts in about.items():
                 columns = {
                     *facts.get("columns", ()),
@@ -358,7 +335,7 @@ class RecordingWriter:
         source: str,
         from_ns: int | None,
         until_ns: int | None,
-        count: int | None,
+        count: int | None = None,
         words: str | None = None,
     ) -> None:
         """Note what was lost: how much (None: nobody knows), when (None: at no known time), of
@@ -369,17 +346,8 @@ class RecordingWriter:
         with self._guard:
             if kind != "gap" or until_ns is not None:
                 self._losses[source] = self._losses.get(source, 0) + (count or 1)
-            self._lost.add(
-                {
-                    "source": source,
-                    "kind": kind,
-                    "from_ns": from_ns,
-                    "until_ns": until_ns,
-                    "count": count,
-                    **({"words": words} if words else {}),
-                },
-                self.facts.dropped,
-            )
+            line = loss_of(kind, source, from_ns, until_ns, count, words)
+            self._lost.add(line, self.facts.dropped)
 
     def mark(
         self,
@@ -529,27 +497,16 @@ class RecordingWriter:
             if self._sessions.reach(batch):
                 self._tell_facts()
                 for name in self._absent:
-                    self.loss(
-                        "gap",
-                        name,
-                        self.facts.sessions[-1]["from_ns"],
-                        begun,
-                        None,
-                        f"{name} was not recorded",
-                    )
+                    self._note_absence(name, self.facts.sessions[-1]["from_ns"], begun)
 
     def _leave_out(self, absent: Sequence[str]) -> None:
         """Sources that are not recorded in the session that goes on have a gap as long as it."""
         self._absent = absent
         for name in absent if self.facts.sessions else ():
-            self.loss(
-                "gap",
-                name,
-                self.facts.sessions[-1]["from_ns"],
-                None,
-                None,
-                f"{name} was not recorded",
-            )
+            self._note_absence(name, self.facts.sessions[-1]["from_ns"], None)
+
+    def _note_absence(self, source: str, from_ns: int | None, until_ns: int | None) -> None:
+        self.loss("gap", source, from_ns, until_ns, words=f"{source} was not recorded")
 
     def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
         """A source that tells of single times told of one: it has a gap before, and another that
@@ -560,9 +517,9 @@ class RecordingWriter:
         words = f"{source} tells of runs alone"
         last = max(session["from_ns"] or 0, self._taken.get(source, 0))
         if last < from_ns:
-            self.loss("gap", source, last, from_ns, None, words)
+            self.loss("gap", source, last, from_ns, words=words)
         self._taken[source] = max(last, until_ns)
-        self.loss("gap", source, self._taken[source], None, None, words)
+        self.loss("gap", source, self._taken[source], None, words=words)
 
     def _tell_lock(self, shrinks: str = "") -> None:
         """Tell readers, and the next writer, should this one be killed, until when it lived and how

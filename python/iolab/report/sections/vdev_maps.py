@@ -19,7 +19,7 @@ from ...heatmap.model import View
 from ...heatmap.wire import group_of
 from ...recording.base.counts import HeatCounts, Y, merge
 from ...recording.base.grids import LogLinear
-from ...recording.read.breakdown import Dimension
+from ...recording.read.trace import Dimension
 from ...registry import load
 from ...results.evidence.files import measured_files, read_file
 from ...results.evidence.model import Run

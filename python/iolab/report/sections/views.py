@@ -82,7 +82,7 @@ def _against_latency(
         headline=True,
         unit="",
         better=None,
-        lead=f"{joint_title(curve_set.throughput, latency.metric, 'and')} as {curve_set.load} rises"
+        lead=f"{joint_title(curve_set.throughput.title, latency.title, 'and')} as {curve_set.load} rises"
         f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
         "extrapolated.",
         notes=[],
@@ -106,7 +106,7 @@ def _bars_alone(
         headline=True,
         unit="",
         better=None,
-        lead=f"{joint_title(rate.metric, latency.metric, 'and')} of each cell.",
+        lead=f"{joint_title(rate.title, latency.title, 'and')} of each cell.",
         notes=[],
         footnotes=[],
         tables=[],

@@ -218,7 +218,7 @@ class Watch:
                     ),
                 )
             if isinstance(action, Keep):
-                manage.checked(action.statistic)
+                manage.parse_name(action.statistic)
 
     def _recording(self, alert: Alert) -> str:
         """The recording that is meant: where none is named the one that is served."""
@@ -319,12 +319,15 @@ class Watch:
     def _keep(self, recording: str, action: Keep) -> str:
         """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
         this still runs. Why it isn't kept, or nothing."""
-        place, asked = self._store.path(recording), parse(action.statistic)
+        asked = parse(action.statistic)
         try:
+            place = self._store.writable_path(recording)
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
             states = [
-                row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))
+                row["state"]
+                for row in manage.list_kept(place)
+                if same(asked, parse(row["statistic"]))
             ]
             if states != ["suspended"]:
                 change = manage.resume if states else manage.add

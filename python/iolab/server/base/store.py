@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ...archive.address import url_of
 from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ...history.store import FILE as HISTORY
 from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
-from ...recording.base.layout import FACTS as RECORDING
-from ...recording.read.open import open_events
-from ...recording.read.recording import Recording
+from ...recording.read.recording import Recording, open_events
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.multi_host import FILE as HOSTS
 from ...results.open.multi_host import parts_of
 from ...statistics.engine.coverage import behind_ns
 from ...statistics.kept.recorded import span_of
+from .archives import ServedArchive, label_of
 
 Kind = Literal["recording", "results", "history", "folder"]
 
@@ -33,7 +33,7 @@ MOST = 20_000
 """Directories that are searched; more are left out, with a problem that says so."""
 
 _MARKERS: dict[str, Kind] = {
-    RECORDING: "recording",
+    FACTS: "recording",
     HOSTS: "results",
     MANIFEST: "results",
     HISTORY: "history",
@@ -117,11 +117,11 @@ class Store:
 
     Attributes:
         results: directories of results, by name. histories: directories of histories, by name.
-        problems: folders that can't be read, as (path, reason).
+        archives: by URL. problems: folders that can't be read, as (path, reason).
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Serve paths: recordings, traces, results directories with the recordings in them,
+        """Serve paths: archives (`archive:URL`) with their recordings, recordings, traces, results directories with the recordings in them,
         histories with the results in them, and folders of these.
 
         Results of several hosts are those of each host that has recordings, else one. A damaged
@@ -133,6 +133,8 @@ class Store:
         self._of: dict[str, str] = {}
         self.results: dict[str, Path] = {}
         self.histories: dict[str, Path] = {}
+        self.archives: dict[str, ServedArchive] = {}
+        self._archived: dict[str, tuple[str, str]] = {}
         self.problems: list[tuple[Path, str]] = []
         self._folders: list[Path] = []
         self._known: set[Path] = set()
@@ -143,7 +145,7 @@ class Store:
             self._add_given(path)
         self._traces = self._opened()
         self.refresh()
-        if paths and not (self._paths or self.results or self.histories):
+        if paths and not (self._paths or self.results or self.histories or self.archives):
             reasons = [f"{path}: {reason}" for path, reason in self.problems]
             raise UsageError(
                 "has no recordings, results or histories" if not reasons else reasons[0],
@@ -166,12 +168,30 @@ class Store:
             for name, path in self.results.items():
                 self._add_recordings(name, path)
             self.problems = problems
+        for url in self.archives:
+            self.refresh_archive(url)
+
+    def refresh_archive(self, url: str) -> dict[str, str]:
+        """Add recordings that were pushed into an archive. Returns the names of its recordings, by key."""
+        recordings = self.archives[url].listing().recordings
+        with self._adding:
+            names = {key: name for name, (home, key) in self._archived.items() if home == url}
+            for key, recording in recordings.items():
+                if key not in names:
+                    name = names[key] = _free(self._paths, label_of(recording))
+                    self._archived = {**self._archived, name: (url, key)}
+                    self._paths = {**self._paths, name: recording.path}
+        return names
 
     def _add_given(self, path: Path) -> None:
         if path == STDIN:
             raise UsageError(
                 "standard input can be read only once", hint="save the trace into a file first"
             )
+        if (url := url_of(str(path))) is not None:
+            self.archives[url] = ServedArchive(url)
+            self.refresh_archive(url)
+            return
         try:
             kind = kind_of(path)
         except OSError:
@@ -239,6 +259,12 @@ class Store:
         """What is served, in the order it was given."""
         return list(self._paths)
 
+    @property
+    def is_fleet(self) -> bool:
+        """Whether archives are all that is served."""
+        served = (self.results, self.histories, self._paths.keys() - self._archived.keys())
+        return bool(self.archives) and not any(served)
+
     def is_trace(self, name: str) -> bool:
         """Whether what has that name is a trace, not a recording; NotServed where nothing has."""
         if name not in self._paths:
@@ -250,6 +276,9 @@ class Store:
     def open(self, name: str) -> Opened:
         """What has that name; NotServed where nothing has, Gone where it is no longer in its place."""
         trace, path = self.is_trace(name), self._paths[name]
+        if name in self._archived:
+            url, key = self._archived[name]
+            return self.archives[url].open(key)
         try:
             (path if trace else path / FACTS).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -305,6 +334,16 @@ class Store:
         """Where it lies."""
         return self._paths[name]
 
+    def writable_path(self, name: str) -> Path:
+        """The directory of a recording that can be changed. UsageError for an archived one."""
+        if name in self._archived:
+            raise UsageError(
+                "a recording in an archive can't be changed",
+                where=name,
+                hint="iolab archive fetch makes a recording of a span of it",
+            )
+        return self._paths[name]
+
     def results_of(self, name: str) -> str | None:
         """The results that a recording belongs to, None where it lies alone."""
         return self._of.get(name)
@@ -318,6 +357,8 @@ class Store:
         traces: dict[str, Trace] = {}
         damaged: list[IolabError] = []
         for name, path in self._paths.items():
+            if name in self._archived:
+                continue
             try:
                 opened = open_events(path)
             except ResultsError as error:
@@ -329,7 +370,11 @@ class Store:
                     opened.check()
                 except FormatError as error:
                     damaged.append(error)
-        if damaged and len(damaged) == len(self._paths) and not (self.results or self.histories):
+        if (
+            damaged
+            and len(damaged) == len(self._paths)
+            and not (self.results or self.histories or self._archived)
+        ):
             raise damaged[0]
         return traces
 

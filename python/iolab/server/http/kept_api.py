@@ -173,17 +173,18 @@ def _path(store: Store, name: str) -> Path:
         raise UsageError(
             "of a trace nothing is kept", where=name, hint="iolab import makes a recording of it"
         )
-    return store.path(name)
+    return store.writable_path(name)
 
 
 def _answer(store: Store, name: str, rows: list[dict[str, Any]] | None = None) -> Kept:
-    if store.recording(name) is None:
+    recording = store.recording(name)
+    if recording is None or recording.in_archive:
         return Kept(recording=name, kept=[], limits=None)
     path = store.path(name)
     return Kept.model_validate(
         {
             "recording": name,
-            "kept": manage.listed(path) if rows is None else rows,
+            "kept": manage.list_kept(path) if rows is None else rows,
             "limits": manage.limits(path),
         }
     )

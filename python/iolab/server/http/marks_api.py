@@ -69,4 +69,5 @@ def _recording(store: Store, name: str) -> tuple[str, Recording]:
         raise UsageError(
             "a trace has no marks", where=name, hint="iolab import makes a recording of it"
         )
+    store.writable_path(name)
     return name, recording

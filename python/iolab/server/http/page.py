@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages: start page and worksheet. Each is a shell in HTML with a built script and its style, files
+"""The pages: start page, worksheet and fleet. Each is a shell in HTML with a built script and its style, files
 of their own so that nothing inline is allowed to run."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..base.store import Store
 
 _FILES = {
     f"{bundle}.{ending}": kind
-    for bundle in ("start", "live")
+    for bundle in ("start", "live", "fleet")
     for ending, kind in (("js", "text/javascript"), ("css", "text/css"))
 }
 
@@ -45,15 +45,18 @@ _SHELL = f"""<!doctype html>
 
 def paths(store: Store) -> list[Route]:
     """The pages' paths. `/` is the worksheet where a single recording is all that is served, or
-    one is named, else the start page."""
+    one is named. It is the fleet where only archives are served, else the start page."""
 
     async def first(request: Request) -> Response:
         is_lone = len(store.names) == 1 and not (store.results or store.histories)
+        if store.is_fleet and not request.query_params.keys() & {"recording"}:
+            return _page("fleet")
         return _page("live" if is_lone or "recording" in request.query_params else "start")
 
     return [
         Route("/", first, methods=["GET"]),
         Route("/start", _always("start"), methods=["GET"]),
+        Route("/fleet", _always("fleet"), methods=["GET"]),
         Route("/worksheet", _always("live"), methods=["GET"]),
         *(Route(f"/{name}", _file(name, kind), methods=["GET"]) for name, kind in _FILES.items()),
     ]

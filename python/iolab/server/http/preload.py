@@ -107,6 +107,7 @@ def _ask(listener: Listener) -> None:
         "/live.js",
         "/start",
         "/start.js",
+        "/fleet.js",
         "/nothing",
         f"{PREFIX}/start",
         f"{PREFIX}/recordings",

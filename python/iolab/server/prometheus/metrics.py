@@ -19,7 +19,7 @@ from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import LogLinear
 from ...statistics.answers.answers import Stack
-from ...statistics.ask.available import availability, held
+from ...statistics.ask.available import availability, sources_of
 from ...statistics.ask.query import query
 from ...statistics.language.fields import QUANTIZED
 from ...statistics.language.names import Statistic, parse
@@ -117,7 +117,7 @@ class Exporter:
         """Add what came between `first`, or when it was counted last, and `until`."""
         opened = self._store.open(each.recording)
         # counters of the kernel are told better by who reads them directly
-        if availability(each.statistic.entry, *held(opened)).counted:
+        if availability(each.statistic.entry, *sources_of(opened)).counted:
             return
         since = each.until_ns
         if until <= (first if since is None else since):

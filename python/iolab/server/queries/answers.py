@@ -16,10 +16,10 @@ from ...heatmap.figure import Named
 from ...heatmap.model import View
 from ...heatmap.wire import LossesOfKind, SparseArrays, SparseCounts, group_of, lists
 from ...recording.base.counts import UNITS, HeatCounts, alike, merge
-from ...recording.read.breakdown import Dimension
+from ...recording.read.trace import Dimension
 from ...statistics.answers.answers import Answer, Stack
 from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_of, number, numbers
-from ...statistics.ask.drill import narrowed
+from ...statistics.ask.drill import narrow
 from ...statistics.language.fields import MAPPED, near
 from ...statistics.language.names import Statistic
 from ..base.models import (
@@ -274,7 +274,7 @@ def _pinned(request: Request, ends: tuple[int, int]) -> Request:
 
 
 def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
-    return replace(narrowed(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
+    return replace(narrow(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
 
 
 def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:

@@ -18,7 +18,7 @@ from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
 from ...recording.base.counts import HeatCounts, Integers, moved
 from ...recording.read.trace import Trace
 from ...statistics.answers.answers import Answer, Floats, Series, Stack
-from ...statistics.answers.json_form import Row, averaged, largest, number, numbers
+from ...statistics.answers.json_form import Row, is_averaged, largest, number, numbers
 from ...statistics.kept.coverage import is_counted
 from ...statistics.language.fields import MAPPED, UTILIZATION
 from ...statistics.language.intervals import check_interval, columns_of, round_interval
@@ -378,7 +378,7 @@ def _side(request: Request, ranges: Ranges) -> _Side:
             for row in largest(answer, None)[0]
         }
         # of things of which a mean is taken, one that was not there was not idle
-        complete, adds_up = not answer.rest_keys and not averaged(answer), answer.adds_up
+        complete, adds_up = not answer.rest_keys and not is_averaged(answer), answer.adds_up
         whole = _covered(
             request.answer(replace(request.statistic, breakdown=None)), request, ranges
         )

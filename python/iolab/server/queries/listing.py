@@ -15,7 +15,7 @@ from ...errors import IolabError
 from ...files import read_regular
 from ...recording.write.ingest import source_of
 from ...statistics.ask.available import available
-from ...statistics.engine.coverage import covered
+from ...statistics.engine.coverage import covered_spans
 from ...statistics.engine.snapshot import snapshot
 from ...statistics.language.fields import MAPPED
 from ..base.models import (
@@ -288,7 +288,7 @@ def losses(store: Store, words: Words) -> Losses:
     totals: Counter[str] = Counter()
     for each in found:
         totals[each["kind"]] += each["count"] or 0
-    spans = covered(snapshot(recording), store.ends(name)[1]) or []
+    spans = covered_spans(snapshot(recording), store.ends(name)[1]) or []
     return Losses(
         recording=name,
         totals=dict(totals),

@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints
 from ...errors import UsageError
 from ...recording.base.counts import HeatCounts, LostAt, added
 from ...statistics.answers.answers import Answer, Series, Stack
-from ...statistics.answers.json_form import averaged, largest
+from ...statistics.answers.json_form import is_averaged, largest
 from ...statistics.ask.query import COLUMNS as DEFAULT_COLUMNS
 from ...statistics.ask.query import answer
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE
@@ -54,7 +54,7 @@ def _lost(answer: Answer) -> tuple[LostAt, ...]:
 def _rest(answer: Stack) -> np.typing.NDArray[np.float64] | None:
     if answer.rest is None:
         return None
-    assert not averaged(answer)
+    assert not is_averaged(answer)
     return np.array(
         [answer.rest_total / (answer.covered_ns / 1e9) if answer.covered_ns else np.nan]
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ...documents import Model
 from ...statistics.language.fields import MAPPED, QUANTIZED
+from ..base.fleet_models import FleetAnswer
 from ..base.models import (
     DrawnMap,
     Extremes,
@@ -28,7 +29,7 @@ from ..base.models import (
     Who,
 )
 from ..base.store import Store
-from . import answers, comparison, drill, listing
+from . import answers, comparison, drill, fleet, listing
 from .comparison import Changes, Difference
 from .parameters import (
     AGAINST,
@@ -210,6 +211,13 @@ ROUTES = (
         (RECORDING,),
         (Losses,),
         listing.losses,
+    ),
+    Route(
+        "/fleet",
+        "A measure of all hosts of an archive over time.",
+        (fleet.ARCHIVE, fleet.MEASURE, *SPAN, fleet.FLEET_COLUMNS),
+        (FleetAnswer,),
+        fleet.fleet,
     ),
 )
 """Every path that answers a question, once."""

@@ -30,8 +30,8 @@ class _OverTime:
     t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
     first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
     covered_ns: how much of it was recorded. source: of the events. notes: what to know about the
-    answer. lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how
-    many. losses: all of it, also what has no time, None where nobody knows.
+    answer. lost_at: what was lost in which column, by kind, ascending; 0 where the number
+    is unknown. losses: all of it, also what has no time, None where it is unknown.
     """
 
     statistic: Statistic
@@ -48,7 +48,7 @@ class _OverTime:
 
     @property
     def lost(self) -> tuple[tuple[int, int], ...]:
-        """(column, records lost there, of whatever kind), ascending; 0 where nobody knows how many."""
+        """(column, records lost there, of whatever kind), ascending; 0 where the number is unknown."""
         return of_columns(self.lost_at)
 
     def _times(self, count: int) -> list[str]:
@@ -107,8 +107,8 @@ class Stack(_OverTime):
         keys: largest first. values: shape (keys, columns), as in a series. totals: the plain sum of
         each key. rest: of all other keys together, None where there are none; rest_keys: how many;
         rest_total: their sum. averages: of each key, average: of all, where they are no quotients
-        of totals. whole: the sum of all, where keys overlap or are parts of others (partitions
-        beside disks) and do not add up to it. adds_up: whether keys are parts of a whole. False
+        of totals. whole: the sum of all, where keys overlap or contain each other (partitions
+        and disks) and do not add up to it. adds_up: whether keys are parts of a whole. False
         where they overlap (a partition and its disk), or are things of which a mean is taken
         (shares of several devices): then no sum of some of them says anything.
     """

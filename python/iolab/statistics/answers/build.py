@@ -11,7 +11,7 @@ import numpy as np
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import LogLinear
 from ..engine.coverage import gap_columns, lost_at
-from ..engine.engine import whole
+from ..engine.engine import int64s
 from ..engine.snapshot import Span
 from ..engine.windows import Window
 from ..language.conditions import field_of
@@ -83,8 +83,8 @@ def _over_time(frame: Frame, numbers: Numbers) -> Series | Stack:
     losses = None if numbers.axis else frame.window.losses
     base_ns, interval_ns, columns, span = axis.base_ns, axis.interval_ns, axis.columns, axis.span
     notes = (*frame.notes, *numbers.notes)
-    column, amount = whole(sums["c"]), whole(sums["n"])
-    lacking = int(whole(sums["lacking"]).sum())
+    column, amount = int64s(sums["c"]), int64s(sums["n"])
+    lacking = int(int64s(sums["lacking"]).sum())
     if lacking:
         notes = (*notes, f"{lacking} I/Os without a size add nothing")
     seconds = _seconds(recorded, base_ns, interval_ns, columns)
@@ -123,20 +123,20 @@ def _over_time(frame: Frame, numbers: Numbers) -> Series | Stack:
     rows = np.zeros((len(names), columns), dtype=np.int64)
     np.add.at(rows, (places, column[~masked]), amount[~masked])
     has_others = "every" in sums and len(sums["every"])
-    left = int(whole(sums["every"]).max()) - len(names) if has_others else 0
+    other_keys = int(int64s(sums["every"]).max()) - len(names) if has_others else 0
     return Stack(
         **common,
         keys=list(named),
         values=rows[order] / seconds,
         totals=[int(total) for total in rows.sum(axis=1)[order]],
-        rest=_spread(column[masked], amount[masked], columns) / seconds if left else None,
-        rest_keys=left,
+        rest=_spread(column[masked], amount[masked], columns) / seconds if other_keys else None,
+        rest_keys=other_keys,
         rest_total=int(amount[masked].sum()),
     )
 
 
 def _unknown_files(statistic: Statistic, keys: Any, amount: Any) -> tuple[str, ...]:
-    """How much is of files whose name is not known, where some are known."""
+    """How much is of files with unknown names, where some names are known."""
     missing = np.ma.filled(keys, "").astype(str) == field_of("file").missing
     unknown, whole_sum = int(amount[missing].sum()), int(amount.sum())
     if not 0 < unknown < whole_sum:
@@ -157,17 +157,17 @@ def _spread(column: Any, amount: Any, columns: int) -> Floats:
 def _seconds(
     recorded: tuple[Span, ...] | None, base_ns: int, interval_ns: int, columns: int
 ) -> Floats:
-    """Seconds of each column that were recorded: nan where none was. All of it where nobody knows.
+    """Seconds of each column that were recorded: nan where none was. All of it where that is unknown.
 
     At least a tenth of the column, so that a sliver at an end does not make a peak of the few I/Os
     in it.
     """
     if recorded is None:
         return np.full(columns, interval_ns / 1e9)
-    held = np.zeros(columns)
+    covered_ns = np.zeros(columns)
     for first, until in recorded:
         start, end = (first - base_ns) // interval_ns, (until - 1 - base_ns) // interval_ns
-        held[start : end + 1] += interval_ns
-        held[start] -= first - (base_ns + start * interval_ns)
-        held[end] -= base_ns + (end + 1) * interval_ns - until
-    return np.where(held > 0, np.maximum(held, interval_ns / 10), np.nan) / 1e9
+        covered_ns[start : end + 1] += interval_ns
+        covered_ns[start] -= first - (base_ns + start * interval_ns)
+        covered_ns[end] -= base_ns + (end + 1) * interval_ns - until
+    return np.where(covered_ns > 0, np.maximum(covered_ns, interval_ns / 10), np.nan) / 1e9

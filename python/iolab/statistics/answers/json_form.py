@@ -30,7 +30,7 @@ OTHERS = "(others)"
 @dataclass(frozen=True)
 class Row:
     """A key of a stack: its values, their plain sum (0 where there is none), and their mean.
-    `keys`: how many it stands for."""
+    `keys`: how many it is the sum of."""
 
     key: str
     values: Floats
@@ -44,34 +44,40 @@ def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
     the others; what does not add up for another reason has no value there."""
     covered = answer.covered_ns / 1e9
     means = answer.averages or [total / covered if covered else math.nan for total in answer.totals]
-    shown = len(answer.keys) if top is None else min(top, len(answer.keys))
+    named_keys = len(answer.keys) if top is None else min(top, len(answer.keys))
     kept = [
         Row(answer.keys[place], answer.values[place], answer.totals[place], means[place])
-        for place in range(shown)
+        for place in range(named_keys)
     ]
-    left = len(answer.keys) - shown + answer.rest_keys
-    if not left:
+    other_keys = len(answer.keys) - named_keys + answer.rest_keys
+    if not other_keys:
         return kept, None
-    values: Floats = answer.values[shown:].sum(axis=0) + (0 if answer.rest is None else answer.rest)
-    total = sum(answer.totals[shown:]) + answer.rest_total
-    mean = sum(means[shown:]) + (answer.rest_total / covered if covered else 0.0)
-    if not (averaged(answer) or answer.adds_up or left == 1):
+    values: Floats = answer.values[named_keys:].sum(axis=0) + (
+        0 if answer.rest is None else answer.rest
+    )
+    total = sum(answer.totals[named_keys:]) + answer.rest_total
+    mean = sum(means[named_keys:]) + (answer.rest_total / covered if covered else 0.0)
+    if not (is_averaged(answer) or answer.adds_up or other_keys == 1):
         total = 0
     return kept, Row(
-        OTHERS, together(answer, values, left), total, together(answer, mean, left), left
+        OTHERS,
+        together(answer, values, other_keys),
+        total,
+        together(answer, mean, other_keys),
+        other_keys,
     )
 
 
 def together(answer: Stack, amount: _Amount, keys: int) -> _Amount:
     """What is said of so many keys of a stack together, from the sum of theirs."""
-    if averaged(answer):
+    if is_averaged(answer):
         # the sum of shares of different things is a share of nothing
         return amount / keys
     # what overlaps has no sum
     return amount if answer.adds_up or keys == 1 else amount * math.nan
 
 
-def averaged(answer: Stack) -> bool:
+def is_averaged(answer: Stack) -> bool:
     """Whether keys are things of which a mean is taken, not parts of a whole."""
     counter = answer.statistic.entry.counter
     return (
@@ -93,8 +99,8 @@ def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]
             "kind": "heat",
             **_about(answer),
             "column": answer.column.tolist(),
-            "low": [bounds[each][0] for each in index],
-            "high": [bounds[each][1] for each in index],
+            "low": [bounds[bucket][0] for bucket in index],
+            "high": [bounds[bucket][1] for bucket in index],
             "count": answer.count.tolist(),
         }
     common |= {
@@ -132,8 +138,8 @@ def heat_facts(asked: Statistic, counts: HeatCounts) -> dict[str, Any]:
 
 
 def losses_of(counts: HeatCounts) -> list[dict[str, Any]]:
-    """What a map lacks, by kind: `count` of it, and in which `columns`, (column, how many), 0 where
-    nobody knows."""
+    """What a map lacks, by kind: `count` of it, and in which `columns`, (column, how many), 0 where the
+    number is unknown."""
     return _losses(
         counts.lost_at,
         {"lost": counts.lost, "damaged": counts.damaged, "unpaired": counts.unpaired},
@@ -149,17 +155,17 @@ def _losses(parts: Iterable[LostAt], sums: Mapping[LostKind, int]) -> list[dict[
 
 def bounds_of(counts: HeatCounts) -> dict[int, tuple[int, int]]:
     """(low, high) of each bucket that holds a count, in whole ns or bytes; low <= value < high."""
-    found = {}
+    bounds = {}
     for index in np.unique(counts.index).tolist():
         if isinstance(counts.grid, LogLinear):
             low, last = _core.grid_bounds(index, counts.grid.bits)
-            found[index] = low, last + 1
+            bounds[index] = low, last + 1
         else:
-            found[index] = (
+            bounds[index] = (
                 counts.grid.low + index * counts.grid.width,
                 counts.grid.low + (index + 1) * counts.grid.width,
             )
-    return found
+    return bounds
 
 
 def number(value: float) -> Value:
@@ -245,8 +251,8 @@ def _time(answer: Series | Stack, column: int) -> str:
 
 
 def _value(value: float) -> str:
-    found = number(value)
-    return "" if found is None else str(found)
+    plain = number(value)
+    return "" if plain is None else str(plain)
 
 
 @dataclass(frozen=True)
@@ -287,12 +293,12 @@ def moments(answer: Answer, first_ns: int, until_ns: int, top: int | None) -> It
 
 
 def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
-    held = counts.column == column
+    is_in_column = counts.column == column
     bounds = bounds_of(counts)
     return tuple(
         (*bounds[index], count)
         for index, count in zip(
-            counts.index[held].tolist(), counts.count[held].tolist(), strict=True
+            counts.index[is_in_column].tolist(), counts.count[is_in_column].tolist(), strict=True
         )
     )
 
@@ -303,24 +309,26 @@ def _of_stack(
     kept, rest = largest(answer, None)
     rows = sorted(
         ((row.key, float(row.values[column])) for row in kept),
-        key=lambda row: (-_known(row[1]), row[0]),
+        key=lambda row: (-_zero_for_nan(row[1]), row[0]),
     )
     # without any key nobody did anything, unless all is unknown
     recorded = answer.covered_ns > 0 and (
         not rows or any(not math.isnan(value) for _, value in rows)
     )
-    known = sum(not math.isnan(value) for _, value in rows)
+    values_known = sum(not math.isnan(value) for _, value in rows)
     rows = [row for row in rows if row[1] > 0]
     named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
-    others = sum(_known(value) for _, value in rows[len(named) :]) + (
-        0.0 if rest is None else _known(float(rest.values[column]))
+    other_sum = sum(_zero_for_nan(value) for _, value in rows[len(named) :]) + (
+        0.0 if rest is None else _zero_for_nan(float(rest.values[column]))
     )
-    if others > 0:
-        named.append((None, together(answer, others, known - len(named) + answer.rest_keys)))
+    if other_sum > 0:
+        named.append(
+            (None, together(answer, other_sum, values_known - len(named) + answer.rest_keys))
+        )
     return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
 
 
-def _known(value: float) -> float:
+def _zero_for_nan(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
@@ -354,5 +362,5 @@ def moment_as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str
     if not isinstance(answer, Stack):
         return {**common, "value": number(moment.value)}
     named = {key: number(value) for key, value in moment.keys if key is not None}
-    others = next((number(value) for key, value in moment.keys if key is None), None)
-    return {**common, "keys": named if moment.recorded else None, "others": others}
+    other_value = next((number(value) for key, value in moment.keys if key is None), None)
+    return {**common, "keys": named if moment.recorded else None, "others": other_value}

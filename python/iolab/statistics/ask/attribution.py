@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,17 @@ from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
-from ..engine.engine import Engine, whole
+from ..engine.cells import where as where_all
+from ..engine.engine import int64s
 from ..language.catalogue import CATALOGUE, Entry
-from ..language.conditions import field_of, filters_of, sql_of
+from ..language.conditions import field_of, filters_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
 from ..question import Question
-from ..tiers import trace_tier
-from .notes import again, trouble
-from .query import scan_events
+from .notes import trouble
+from .query import OpenEvents, scan
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -40,6 +40,21 @@ class Rectangle:
     until_ns: int | None = None
     low: int | None = None
     high: int | None = None
+
+    def sql(self, y: str | None) -> tuple[list[str], dict[str, Any]]:
+        """Conditions that hold inside, and what is bound in them. y: field of the values, None for
+        a rectangle of time alone."""
+        ends: dict[str, tuple[str, int | None]] = {
+            "r0": ("time_ns >=", self.from_ns),
+            "r1": ("time_ns <", self.until_ns),
+        }
+        texts = []
+        if y is not None:
+            column = field_of(y).column
+            texts = [f"{column} IS NOT NULL"]
+            ends |= {"r2": (f"{column} >=", self.low), "r3": (f"{column} <", self.high)}
+        texts += [f"{text} ${name}" for name, (text, end) in ends.items() if end is not None]
+        return texts, {name: end for name, (_, end) in ends.items() if end is not None}
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A field's values, those first whose share inside is the furthest from that outside.
+    """A field's values, those first with the largest difference of shares inside and outside.
 
     Attributes:
         telling: from 0 (the same inside and outside) to 1 (nothing in common): half the sum of the
@@ -100,7 +115,7 @@ def who(
     source: str | None = None,
     top: int = TOP,
 ) -> Who:
-    """Whose the I/Os inside a rectangle are: of each dimension the values, by their share inside
+    """Who issued the I/Os inside a rectangle: values of each dimension by their share inside
     against outside.
 
     Outside is all else of the time `around` that meets the conditions.
@@ -127,32 +142,20 @@ def who(
     fields = [name for name in of.breakdowns if name not in QUANTIZED] + (
         ["size"] if y != "size" and "size" in of.filters else []
     )
-    asked = host_names().filters([*filters_of(where or {}), *filters])
-    if isinstance(events, Trace):
-
-        def ask(engine: Engine) -> dict[str, Any]:
-            return _ask(engine, *sql_of(rest), y, rectangle, of, fields)
-
-        name = trace_tier.source_name(events, of, source)
-        core, rest = trace_tier.conditions(events, asked, around)
-        found, _ = trace_tier.streamed(events, name, core, ask)
-        return _answer(y, of, rectangle, name, fields, found, (), top)
-
+    conditions = host_names().filters([*filters_of(where or {}), *filters])
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
-    def read() -> Who:
-        with scan_events(events, question) as (engine, frame):
-            window = frame.window
-            rows = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
-        notes = (*frame.notes, *trouble(window.snap.recording))
-        return _answer(y, of, rectangle, window.source, fields, rows, notes, top)
+    def read(open_events: OpenEvents) -> Who:
+        rows = _ask(open_events, y, rectangle, of, fields)
+        notes = (*open_events.notes, *trouble(open_events.events))
+        return _answer(y, of, rectangle, open_events.source, fields, rows, notes, top)
 
-    return again(read)
+    return scan(events, question, conditions, read)
 
 
 def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
-    """Whose the I/Os of several hosts are, from the answers of each, asked for all their values.
+    """Who issued the I/Os of several hosts, from the answer of each with all values.
     `host` is a dimension."""
     first = next(iter(parts.values()))
     values: dict[str, dict[str, list[int]]] = {"host": {}}
@@ -182,27 +185,11 @@ def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
 
 
 def _ask(
-    engine: Engine,
-    conditions: Sequence[str],
-    bound: dict[str, Any],
-    y: str,
-    rectangle: Rectangle,
-    entry: Entry,
-    fields: Sequence[str],
+    events: OpenEvents, y: str, rectangle: Rectangle, entry: Entry, fields: Sequence[str]
 ) -> dict[str, Any]:
     column = field_of(y).column
-    ends = {
-        "r0": ("time_ns >=", rectangle.from_ns),
-        "r1": ("time_ns <", rectangle.until_ns),
-        "r2": (f"{column} >=", rectangle.low),
-        "r3": (f"{column} <", rectangle.high),
-    }
-    inside = " AND ".join(
-        [
-            f"{column} IS NOT NULL",
-            *(f"{text} ${name}" for name, (text, end) in ends.items() if end is not None),
-        ]
-    )
+    texts, ends = rectangle.sql(y)
+    inside = " AND ".join(texts)
     amount = (
         "count" if entry.measure == "ops" else "coalesce(CAST(size_bytes AS HUGEINT) * count, 0)"
     )
@@ -213,16 +200,16 @@ def _ask(
     sets = ", ".join(f"(inside, k{place})" for place in range(len(fields)))
     picked = " ".join(f"WHEN grouping(k{place}) = 0 THEN k{place}" for place in range(len(fields)))
     place = " ".join(f"WHEN grouping(k{place}) = 0 THEN {place}" for place in range(len(fields)))
-    clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     # dimensions go together (a process has its files), so that one pass makes few groups, and words
     # are made of these alone
-    return engine.ask(
+    return events.engine.ask(
         f"WITH groups AS MATERIALIZED (SELECT ({inside}) AS inside, {keys}, CAST(sum({amount}) AS BIGINT) AS n, "
-        f"CAST(sum(CASE WHEN {column} IS NULL THEN count ELSE 0 END) AS BIGINT) AS lacking FROM events {clause} GROUP BY ALL), "
+        f"CAST(sum(CASE WHEN {column} IS NULL THEN count ELSE 0 END) AS BIGINT) AS lacking "
+        f"FROM events {where_all(events.conditions)} GROUP BY ALL), "
         f"named AS (SELECT inside, n, lacking, {words} FROM groups) "
         f"SELECT inside, CASE {place} END AS place, CASE {picked} END AS k, CAST(sum(n) AS BIGINT) AS n, "
         f"CAST(sum(lacking) AS BIGINT) AS lacking FROM named GROUP BY GROUPING SETS ({sets})",
-        {**bound, **{name: end for name, (_, end) in ends.items() if end is not None}},
+        {**events.bound, **ends},
     )
 
 
@@ -238,7 +225,7 @@ def _word(field: str, group: str) -> str:
     return f"coalesce(CAST({group} AS VARCHAR), '{field_of(field).missing}')"
 
 
-def _named(field: str, key: str) -> str:
+def _key_word(field: str, key: str) -> str:
     """The word for a key: of sizes the range, as a filter takes it."""
     if field != "size" or key == "unknown":
         return host_names().label(field, key)
@@ -260,7 +247,7 @@ def _answer(
     notes: tuple[str, ...],
     top: int,
 ) -> Who:
-    places, amount = whole(found["place"]), whole(found["n"])
+    places, amount = int64s(found["place"]), int64s(found["n"])
     inside = np.ma.filled(found["inside"], False).astype(bool)
     keys = np.ma.filled(found["k"], "").astype(str)
     dimensions = []
@@ -268,13 +255,16 @@ def _answer(
     for place, field in enumerate(fields):
         values: dict[str, list[int]] = {}
         for row in np.flatnonzero(places == place).tolist():
-            values.setdefault(_named(field, str(keys[row])), [0, 0])[0 if inside[row] else 1] += (
-                int(amount[row])
-            )
-        sums = sum(each[0] for each in values.values()), sum(each[1] for each in values.values())
+            values.setdefault(_key_word(field, str(keys[row])), [0, 0])[
+                0 if inside[row] else 1
+            ] += int(amount[row])
+        sums = (
+            sum(value[0] for value in values.values()),
+            sum(value[1] for value in values.values()),
+        )
         dimensions.append(_dimension(field, values, sums, top))
     dimensions.sort(key=lambda each: -each.telling)
-    without = int(whole(found["lacking"])[places == 0].sum())
+    without = int(int64s(found["lacking"])[places == 0].sum())
     return Who(
         y,
         "1" if entry.measure == "ops" else "B",
@@ -303,8 +293,8 @@ def _dimension(
     ]
     # without anything on one side the other side's shares decide
     apart = {
-        each.value: float(np.nan_to_num(each.share_inside) - np.nan_to_num(each.share_outside))
-        for each in shares
+        share.value: float(np.nan_to_num(share.share_inside) - np.nan_to_num(share.share_outside))
+        for share in shares
     }
     # of two values alone, both are as far apart, but for the last bit
     shares.sort(
@@ -316,55 +306,35 @@ def _dimension(
         )
     )
     # exact, so that the order of rows does not show in the last bit
-    telling = math.fsum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
+    telling = math.fsum(abs(difference) for difference in apart.values()) / 2 if all(sums) else 0.0
     rest = shares[top:]
     return Dimension(
         field,
         telling,
         tuple(shares[:top]),
         len(rest),
-        sum(each.inside for each in rest),
-        sum(each.outside for each in rest),
+        sum(share.inside for share in rest),
+        sum(share.outside for share in rest),
     )
 
 
 def as_data(found: Who) -> dict[str, Any]:
     """For JSON: shares are null where there is nothing to be a share of."""
+    head = {"y": found.y, "unit": found.unit, "source": found.source, **asdict(found.rectangle)}
+    sums = {"inside": found.inside, "outside": found.outside, "without_y": found.without}
+    dimensions = [
+        {
+            "field": dimension.field,
+            "telling": dimension.telling,
+            "left": dimension.left,
+            "left_inside": dimension.left_inside,
+            "left_outside": dimension.left_outside,
+            "values": [_share_data(share) for share in dimension.values],
+        }
+        for dimension in found.dimensions
+    ]
+    return {**head, **sums, "notes": list(found.notes), "dimensions": dimensions}
 
-    def plain(share: float) -> float | None:
-        return None if np.isnan(share) else share
 
-    box = found.rectangle
-    return {
-        "y": found.y,
-        "unit": found.unit,
-        "source": found.source,
-        "from_ns": box.from_ns,
-        "until_ns": box.until_ns,
-        "low": box.low,
-        "high": box.high,
-        "inside": found.inside,
-        "outside": found.outside,
-        "without_y": found.without,
-        "notes": list(found.notes),
-        "dimensions": [
-            {
-                "field": each.field,
-                "telling": each.telling,
-                "left": each.left,
-                "left_inside": each.left_inside,
-                "left_outside": each.left_outside,
-                "values": [
-                    {
-                        "value": one.value,
-                        "inside": one.inside,
-                        "outside": one.outside,
-                        "share_inside": plain(one.share_inside),
-                        "share_outside": plain(one.share_outside),
-                    }
-                    for one in each.values
-                ],
-            }
-            for each in found.dimensions
-        ],
-    }
+def _share_data(share: Share) -> dict[str, Any]:
+    return {name: None if value != value else value for name, value in asdict(share).items()}

@@ -13,7 +13,7 @@ from ...recording.write.ingest import source_of
 from ..engine.snapshot import choose, snapshot
 from ..language.catalogue import CATALOGUE, LAST, Entry, preference
 from ..language.names import parse
-from ..tiers.field_support import Told, filled, lacking, told_by
+from ..tiers.field_support import Told, fields_of, missing_fields, told_by
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Available:
     Attributes:
         entry: the statistic. source: what answers, "" where nothing does; counted: whether these
         are counters. why_not: "" where something does. breakdowns: fields that it can be broken
-        down by there; lacking: the others, with why not. sources: all that can answer when they are
-        asked for by name, the one that answers by itself first.
+        down by there; lacking: the others, with why not. sources: all that can answer when a
+        question names them, the default first.
     """
 
     entry: Entry
@@ -46,21 +46,25 @@ class Available:
     lacking: Mapping[str, str] = field(default_factory=dict)
 
 
-def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
+def sources_of(opened: Trace | Recording) -> tuple[list[str], list[str]]:
     """Sources of (events, samples) that are still there."""
     if isinstance(opened, Trace):
-        found = opened.format or ("csv" if opened.columns else None) or opened.detect()
-        return ([] if found is None else [source_of(found)]), []
+        format_name = opened.format or ("csv" if opened.columns else None) or opened.detect()
+        return ([] if format_name is None else [source_of(format_name)]), []
     return snapshot(opened).sources, snapshot(opened, "samples").sources
 
 
 def available(opened: Trace | Recording, has: Iterable[str] | None = None) -> list[Available]:
     """Every statistic, with what answers it there. `has`: the fields of a trace's summary, where
     that was made."""
-    events, samples = held(opened)
-    told = told_by(opened, events, has)
-    found = [availability(entry, events, samples, told) for entry in CATALOGUE.values()]
-    return found if isinstance(opened, Trace) else [_or_kept(opened, each) for each in found]
+    events, samples = sources_of(opened)
+    fields = told_by(opened, events, has)
+    availabilities = [availability(entry, events, samples, fields) for entry in CATALOGUE.values()]
+    return (
+        availabilities
+        if isinstance(opened, Trace)
+        else [_or_kept(opened, availability_) for availability_ in availabilities]
+    )
 
 
 def _or_kept(recording: Recording, found: Available) -> Available:
@@ -97,14 +101,14 @@ def _or_kept(recording: Recording, found: Available) -> Available:
 
 
 def availability(
-    entry: Entry, events: list[str], samples: list[str], told: Told | None = None
+    entry: Entry, events: list[str], samples: list[str], known: Told | None = None
 ) -> Available:
-    """What answers a statistic where there are events and samples of these sources. `told`: the
+    """What answers a statistic where there are events and samples of these sources. `known`: the
     fields of events, as far as known."""
-    told = told or {}
-    found = _preferred(entry, events, samples, told)
-    if found.why_not:
-        return found
+    known = known or {}
+    preferred = _choose(entry, events, samples, known)
+    if preferred.why_not:
+        return preferred
     counter = entry.counter
     names = (
         [
@@ -116,15 +120,15 @@ def availability(
         else []
     )
     fields = tuple(dict.fromkeys((*entry.filters, *entry.breakdowns)))
-    sources = [Answering(name, False, filled(fields, name, told)) for name in names]
+    sources = [Answering(name, False, fields_of(fields, name, known)) for name in names]
     if counter is not None and counter.source in samples:
         sources.append(Answering(counter.source, True, counter.breakdowns))
     return replace(
-        found, sources=tuple(sorted(sources, key=lambda each: each.source != found.source))
+        preferred, sources=tuple(sorted(sources, key=lambda each: each.source != preferred.source))
     )
 
 
-def _preferred(entry: Entry, events: list[str], samples: list[str], told: Told) -> Available:
+def _choose(entry: Entry, events: list[str], samples: list[str], known: Told) -> Available:
     counter = entry.counter
     counts = counter is not None and counter.source in samples
     if (
@@ -144,21 +148,21 @@ def _preferred(entry: Entry, events: list[str], samples: list[str], told: Told) 
             counter.source,
             True,
             "",
-            (*counter.breakdowns, *filled(more, first, told)),
-            lacking=lacking(entry, more, first, told),
+            (*counter.breakdowns, *fields_of(more, first, known)),
+            lacking=missing_fields(entry, more, first, known),
         )
     if counter is not None and not entry.sources:
         return Available(entry, "", False, f"there are no counters of {counter.source}", ())
     try:
         source, _ = choose(events, entry, None, None)
     except IolabError:
-        wanted = " or ".join([*entry.sources, *([counter.source] if counter else [])])
-        return Available(entry, "", False, f"there is nothing of {wanted}", ())
+        sources = " or ".join([*entry.sources, *([counter.source] if counter else [])])
+        return Available(entry, "", False, f"there is nothing of {sources}", ())
     return Available(
         entry,
         source,
         False,
         "",
-        filled(entry.breakdowns, source, told),
-        lacking=lacking(entry, entry.breakdowns, source, told),
+        fields_of(entry.breakdowns, source, known),
+        lacking=missing_fields(entry, entry.breakdowns, source, known),
     )

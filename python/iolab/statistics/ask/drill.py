@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts
-from ...recording.read.breakdown import MOST, Dimension, dimension
 from ...recording.read.recording import Recording
-from ...recording.read.trace import Trace
+from ...recording.read.trace import MOST, Dimension, Trace, dimension
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
 from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION, near
@@ -36,9 +35,9 @@ class Next:
     statistic: Statistic
 
 
-def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
-    """The statistic of one value of its breakdown: that is a condition now, and the breakdown is
-    gone.
+def narrow(statistic: Statistic, value: str | Between) -> Statistic:
+    """The statistic of one value of its breakdown: it becomes a condition, and there is no
+    breakdown.
 
     Args:
         value: a key of the stack; of a heat map a range, in words (`10ms..1s`) or as Between.
@@ -46,12 +45,12 @@ def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
     """
     field = statistic.breakdown
     if field is None:
-        known = statistic.entry.breakdowns
+        breakdowns = statistic.entry.breakdowns
         raise UsageError(
             "a value is one of a breakdown, and there is none",
             where=f"statistic '{statistic}'",
-            hint=f"such as {statistic.entry.name}[{known[0]}]"
-            if known
+            hint=f"such as {statistic.entry.name}[{breakdowns[0]}]"
+            if breakdowns
             else f"{statistic.entry.name} can't be broken down",
         )
     if field == UTILIZATION.name:
@@ -92,47 +91,46 @@ def next_breakdowns(
 ) -> list[Next]:
     """What a value of a statistic (without one: the statistic itself) can be broken down by next.
 
-    A field that is narrowed to one name is left out; one that is a number remains, for a range has
+    A field that is narrowed to one name is left out. A number remains, as a range has
     a distribution of its own.
     `allowed`: fields that the recording can tell (`available.Available.breakdowns`); default: all.
     """
-    asked = replace(statistic, breakdown=None) if value is None else narrowed(statistic, value)
+    narrowed = replace(statistic, breakdown=None) if value is None else narrow(statistic, value)
     pinned = {
-        each.field
-        for each in asked.filters
-        if each.sign == "=" and len(each.values) == 1 and each.field not in MAPPED
+        condition.field
+        for condition in narrowed.filters
+        if condition.sign == "=" and len(condition.values) == 1 and condition.field not in MAPPED
     }
     fields = [
         field
-        for field in asked.entry.breakdowns
+        for field in narrowed.entry.breakdowns
         if field not in pinned and (allowed is None or field in allowed)
     ]
     return [
-        Next(field, "heat" if field in MAPPED else "stack", replace(asked, breakdown=field))
+        Next(field, "heat" if field in MAPPED else "stack", replace(narrowed, breakdown=field))
         for field in fields
     ]
 
 
-def as_data(
-    statistic: Statistic,
-    value: str | Between | None = None,
-    *,
-    allowed: tuple[str, ...] | None = None,
-) -> dict[str, Any]:
+def as_data(statistic: Statistic, value: str | Between | None = None) -> dict[str, Any]:
     """`{"statistic": the narrowed one, "next": [{"field", "kind", "statistic"}]}`, for JSON."""
-    asked = replace(statistic, breakdown=None) if value is None else narrowed(statistic, value)
+    narrowed = replace(statistic, breakdown=None) if value is None else narrow(statistic, value)
     return {
-        "statistic": str(asked),
+        "statistic": str(narrowed),
         "next": [
-            {"field": each.field, "kind": each.kind, "statistic": str(each.statistic)}
-            for each in next_breakdowns(statistic, value, allowed=allowed)
+            {
+                "field": next_breakdown.field,
+                "kind": next_breakdown.kind,
+                "statistic": str(next_breakdown.statistic),
+            }
+            for next_breakdown in next_breakdowns(statistic, value)
         ],
     }
 
 
 FIELDS = ("op", "device", "process", "file", "job", "client")
 BUDGET = 2 * 10**9
-"""Events to scan for this; beyond, fewer fields are told apart."""
+"""Events to scan for this; beyond, fewer fields are distinguished."""
 
 
 def dimensions_of(
@@ -151,49 +149,49 @@ def dimensions_of(
         for recording in recordings
         for segment in recording.segments()
     )
-    budget, found, left = BUDGET, [], []
+    budget, dimensions, unscanned = BUDGET, [], []
     for name in FIELDS:
         if MOST * events > budget:
-            left.append(name)
+            unscanned.append(name)
             continue
         totals = _totals(recordings, name)
         values = sorted(totals, key=lambda value, totals=totals: (-totals[value], value))[:MOST]  # type: ignore[misc]
         if len(totals) < 2:
             continue
         budget -= len(values) * events
-        found.append(
+        dimensions.append(
             dimension(
                 name,
                 values,
                 recordings,
                 whole,
                 read,
-                growing=any(_is_growing(each) for each in recordings),
+                growing=any(_is_growing(recording) for recording in recordings),
             )
         )
-    return found, left
+    return dimensions, unscanned
 
 
 def _is_growing(recording: Recording) -> bool:
     """Whether something may be recorded meanwhile: a session has no end."""
-    return any(each.get("until_ns") is None for each in recording.facts.sessions)
+    return any(session.get("until_ns") is None for session in recording.facts.sessions)
 
 
 def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:
     """I/Os by value of a field, over all time."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for recording in recordings:
         # events as the map's, though counters could tell some of it
         source, _ = choose(snapshot(recording).sources, None, None, recording.path)
         answer = query(recording, Statistic("io", "ops", (), name), columns=1, source=source)
         assert isinstance(answer, Stack)
         for key, total in zip(answer.keys, answer.totals, strict=True):
-            found[key] = found.get(key, 0) + total
-    return found
+            totals[key] = totals.get(key, 0) + total
+    return totals
 
 
 PATHS = ("file", "mount")
-"""Fields whose names are paths."""
+"""Fields with paths as values."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +214,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """A statistic by path. `unnamed` is the sum of I/Os whose path is not known; relative names
-    stand under the root as they are."""
+    """A statistic by path. `unnamed` is the sum of I/Os with an unknown path; relative names
+    are children of the root."""
 
     statistic: Statistic
     total: int
@@ -241,15 +239,15 @@ def hierarchy(
         least: share of all below which a branch isn't named.
     UsageError where it has no paths; else as `query.query`.
     """
-    asked = parse(statistic) if isinstance(statistic, str) else statistic
-    field = asked.breakdown or "file"
-    if field not in PATHS or field not in asked.entry.breakdowns:
+    question = parse(statistic) if isinstance(statistic, str) else statistic
+    field = question.breakdown or "file"
+    if field not in PATHS or field not in question.entry.breakdowns:
         raise UsageError(
-            f"{asked} has no paths",
-            where=f"statistic '{asked}'",
-            hint=near(field, [name for name in PATHS if name in asked.entry.breakdowns]),
+            f"{question} has no paths",
+            where=f"statistic '{question}'",
+            hint=near(field, [name for name in PATHS if name in question.entry.breakdowns]),
         )
-    named = Statistic(asked.group, asked.name, asked.filters, field)
+    named = Statistic(question.group, question.name, question.filters, field)
     answer = query(events, named, from_ns=from_ns, until_ns=until_ns, columns=1, source=source)
     assert isinstance(answer, Stack)
     sums = dict(zip(answer.keys, answer.totals, strict=True))
@@ -291,8 +289,8 @@ def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Bran
         node["made"] = Branch(
             node["name"], node["total"], node["own"], tuple(children), sum(small), len(small)
         )
-    made: Branch = root["made"]
-    return made
+    branch: Branch = root["made"]
+    return branch
 
 
 def tree_as_data(tree: Tree, depth: int = 64) -> dict[str, Any]:
@@ -316,7 +314,7 @@ def _data(branch: Branch, depth: int) -> dict[str, Any]:
         "name": branch.name,
         "total": branch.total,
         "own": branch.own,
-        "others": branch.others + sum(each.total for each in hidden),
+        "others": branch.others + sum(child.total for child in hidden),
         "left": branch.left + len(hidden),
-        "children": [_data(each, depth - 1) for each in children],
+        "children": [_data(child, depth - 1) for child in children],
     }

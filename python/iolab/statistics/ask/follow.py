@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statistic of a recording that grows: each column of time is told once, as soon as everything in
-it is there."""
+"""A statistic of a recording that grows: each column of time is reported once, as soon as it is
+complete."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..question import Question
 from .query import query, tiers_of
 
 PATIENCE = 10.0
-"""Seconds without a sign of life after which nobody is waited for: no writer that holds no lock, no
-reading that does not come."""
+"""Seconds without progress after which a writer without a lock, or a reading, is no longer waited
+for."""
 AT_ONCE = 600
-"""Columns of an answer, so that what lies in the past comes bit by bit."""
+"""Columns of an answer, so that the past is reported in parts."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Follower:
         sessions = self._recording.facts.sessions
         span = self._recording.span()
         begun = [session.get("from_ns") for session in sessions] + [span[0] if span else None]
-        starts = [each for each in begun if each is not None]
+        starts = [start for start in begun if start is not None]
         first = min(starts, default=state.ready_ns)
         begin = (
             self._from_ns if self._from_ns is not None else first if state.over else state.ready_ns
@@ -120,8 +120,8 @@ class Follower:
         return begin // self._interval * self._interval
 
     def _newest(self, at: int) -> tuple[int, int] | None:
-        """Of a session that began since, before what was told already: where the one before it
-        ended, and where to go on."""
+        """Of a new session that began before the time that was already reported: the end of the
+        session before it, and where to continue."""
         sessions = self._recording.facts.sessions
         before, self._sessions = self._sessions, len(sessions)
         first = sessions[-1].get("from_ns") if len(sessions) > before > 0 else None
@@ -138,7 +138,7 @@ class Follower:
 
     def _answer(self, first_ns: int, until_ns: int, state: _State) -> Answer | None:
         try:
-            found = query(
+            answer = query(
                 self._recording,
                 self._asked,
                 from_ns=first_ns,
@@ -149,7 +149,7 @@ class Follower:
         except (FormatError, UsageError) as error:
             late = self._clock.monotonic() > self._until_words
             if (state.over and not self._waits) or (
-                late and isinstance(error, UsageError) and not self._recorded()
+                late and isinstance(error, UsageError) and not self._is_recorded()
             ):
                 raise
             if error.message != self._waits:
@@ -157,9 +157,9 @@ class Follower:
             self._waits = error.message
             return None
         self._waits = ""
-        return found
+        return answer
 
-    def _recorded(self) -> bool:
+    def _is_recorded(self) -> bool:
         """Whether events that would answer are being recorded: of a quiet source there may be none
         for long."""
         return any(name in self._recording.facts.sources for name in self._asked.entry.sources)
@@ -171,16 +171,19 @@ class Follower:
         ended = last.get("until_ns") if last else (span[1] + 1 if span else 0)
         if isinstance(ended, int):
             return _State(ended if self._back else self._end(ended), True)
-        told = self._recording.told_ns() or last.get("from_ns") or 0
+        written_ns = self._recording.told_ns() or last.get("from_ns") or 0
         now = self._clock.monotonic()
-        if told != self._seen[0]:
-            self._seen = (told, now)
+        if written_ns != self._seen[0]:
+            self._seen = (written_ns, now)
         late = now - self._seen[1] > PATIENCE
-        if late and not _held(self._recording):
+        if late and not _has_writer(self._recording):
             return _State(
-                told if self._back else self._end(max(told, span[1] + 1 if span else 0)), True
+                written_ns
+                if self._back
+                else self._end(max(written_ns, span[1] + 1 if span else 0)),
+                True,
             )
-        return _State(told if late else self._counted_until(told), False)
+        return _State(written_ns if late else self._counted_until(written_ns), False)
 
     def _end(self, otherwise: int) -> int:
         """Where the answer to all of a recording that is over ends: before it was closed, which
@@ -193,7 +196,7 @@ class Follower:
             return otherwise
 
     def _counted_until(self, told: int) -> int:
-        """Of counters a column is ready once there is a reading after it; one that never comes is
+        """Of counters a column is ready once there is a reading after it; a missing reading is
         not waited for."""
         if self._asked.entry.counter is None:
             return told
@@ -212,7 +215,7 @@ class Follower:
         return plan(question, tiers).frame.window
 
 
-def _held(recording: Recording) -> bool:
+def _has_writer(recording: Recording) -> bool:
     """Whether a writer has the recording."""
     with (
         contextlib.suppress(OSError),

@@ -8,8 +8,8 @@ from typing import Literal
 
 from ...recording.read.recording import Recording
 from ..engine.snapshot import snapshot
-from .notes import again, trouble
-from .query import scan_events
+from .notes import trouble
+from .query import OpenEvents, scan
 from .single_ios import SingleIo, count_rows, events_between, find_io, read_rows
 
 LAYERS = ("nfs", "syscall", "block")
@@ -122,17 +122,14 @@ def _find_related(
         for place, name in enumerate(tied)
     )
     rank = f"CASE {cases} ELSE 2 END, " if tied else ""
+    order = f"ORDER BY {rank}{start}, time_ns, offset_bytes LIMIT {EXAMINED}"
 
-    def read() -> tuple[tuple[SingleIo, ...], int]:
-        question = events_between(source, io.start_ns, io.end_ns + REACH_NS)
-        with scan_events(events, question) as (engine, frame):
-            own, values = frame.window.conditions(())
-            conditions, bound = [*own, *overlap], {**values, **ends}
-            _, rows = count_rows(engine, conditions, bound)
-            order = f"ORDER BY {rank}{start}, time_ns, offset_bytes LIMIT {EXAMINED}"
-            return read_rows(engine, source, conditions, {**bound, **tied}, order), rows
+    def read(opened: OpenEvents) -> tuple[tuple[SingleIo, ...], int]:
+        _, total = count_rows(opened, overlap, ends)
+        return read_rows(opened, overlap, {**ends, **tied}, order), total
 
-    rows, total = again(read)
+    question = events_between(source, io.start_ns, io.end_ns + REACH_NS)
+    rows, total = scan(events, question, (), read)
     related = [RelatedIo(row, _match(*((row, io) if is_above else (io, row)))) for row in rows]
     return related, total - len(rows)
 
@@ -145,15 +142,10 @@ def _without_others(events: Recording, io: SingleIo, related: list[RelatedIo]) -
     names = ", ".join(f"{int(thread)}" for thread in sorted(threads))
     first = min(item.io.start_ns for item in related)
     last = max(item.io.end_ns for item in related)
-
-    def read() -> tuple[SingleIo, ...]:
-        question = events_between(io.source, first, last + REACH_NS)
-        with scan_events(events, question) as (engine, frame):
-            own, bound = frame.window.conditions(())
-            return read_rows(engine, io.source, [*own, f"thread IN ({names})"], bound)
-
+    question = events_between(io.source, first, last + REACH_NS)
+    of_threads = [f"thread IN ({names})"]
     calls: dict[int, list[SingleIo]] = {}
-    for call in again(read):
+    for call in scan(events, question, (), lambda opened: read_rows(opened, of_threads, {})):
         calls.setdefault(call.values["thread"], []).append(call)
     return [
         item

@@ -36,7 +36,7 @@ T = TypeVar("T")
 A = TypeVar("A", bound="Series | Stack | HeatCounts")
 
 
-def answered(
+def answer_with_notes(
     events: Trace | Recording, question: Hashable, ask: Callable[[Trace | Recording], A]
 ) -> A:
     """An answer with what is damaged of its recording as a note. `ask` gets the recording frozen,
@@ -58,7 +58,7 @@ def answered(
             _remember(answers, key, remembered)
         return remembered
 
-    return again(answer)
+    return retry(answer)
 
 
 def _remember(answers: dict[Hashable, Any], key: Hashable, answer: Answer) -> None:
@@ -81,19 +81,21 @@ def _arrays(answer: Answer) -> list[np.ndarray[Any, Any]]:
     return [value for value in vars(answer).values() if isinstance(value, np.ndarray)]
 
 
-def trouble(recording: Recording) -> tuple[str, ...]:
-    """What is damaged of a recording and of what was kept of it, as notes."""
+def trouble(events: Trace | Recording) -> tuple[str, ...]:
+    """What is damaged of a recording and of its kept statistics, as notes."""
+    if isinstance(events, Trace):
+        return ()
     kept: tuple[str, ...] = ()
-    if (recording.path / "histograms").is_dir():
+    if (events.path / "histograms").is_dir():
         # not for recordings without: what it needs takes its time to load
         from ..kept import recorded
 
-        kept = recorded.trouble(recording)
-    return (*recording.trouble(), *kept)
+        kept = recorded.trouble(events)
+    return (*events.trouble(), *kept)
 
 
-def again(ask: Callable[[], T]) -> T:
-    """What is asked; asked once more where a file turns out to be damaged, as it is known then."""
+def retry(ask: Callable[[], T]) -> T:
+    """Ask, and ask once more where a file turns out to be damaged, as it is known then."""
     for _ in range(TRIES):
         with suppress(DamagedError):
             return ask()
@@ -121,7 +123,7 @@ NAMED = (
     "procedure",
     "version",
 )
-"""Fields whose values are names that may be mistyped."""
+"""Fields with names as values, which may be mistyped."""
 
 
 def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], Answer]) -> Answer:
@@ -131,21 +133,27 @@ def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], A
     `of` answers another statistic for that time.
     """
     fields = {
-        each.field: each.values
-        for each in asked.filters
-        if each.sign == "=" and each.field in NAMED and each.field in asked.entry.breakdowns
+        condition.field: condition.values
+        for condition in asked.filters
+        if condition.sign == "="
+        and condition.field in NAMED
+        and condition.field in asked.entry.breakdowns
     }
     if not fields or not _is_empty(answer):
         return answer
     notes: list[str] = []
     for field, values in fields.items():
-        there = of(replace(asked, filters=(), breakdown=field))
+        answer_of_field = of(replace(asked, filters=(), breakdown=field))
         # of more names than are told apart nobody knows which are among the others
-        if isinstance(there, Stack) and not there.rest_keys:
+        if isinstance(answer_of_field, Stack) and not answer_of_field.rest_keys:
             notes += missing(
                 field,
                 map(str, values),
-                [key for key, total in zip(there.keys, there.totals, strict=True) if total],
+                [
+                    key
+                    for key, total in zip(answer_of_field.keys, answer_of_field.totals, strict=True)
+                    if total
+                ],
             )
     if isinstance(answer, HeatCounts):
         return replace(answer, assumptions=tuple(dict.fromkeys([*answer.assumptions, *notes])))
@@ -176,18 +184,18 @@ def with_unrecorded_calls(
     """The answer to a statistic of files with a note that names the processes with such disk I/O.
 
     `of` answers another statistic from a source, for the same time. Threads of the kernel are left
-    out: they do the I/O of others.
+    out: they do I/O for other processes.
     """
     if asked.group != "file" or not {"block", "syscall"} <= set(snapshot(recording).sources):
         return answer
     events = sum(sum(segment.sources.values()) for segment in recording.segments())
     if events > MOST_EVENTS:
         return answer
-    chosen = tuple(condition for condition in asked.filters if condition.field == "process")
+    of_process = tuple(condition for condition in asked.filters if condition.field == "process")
     programs = {line["process"] for line in recording.processes() if line["command"]}
     unseen: dict[str, int] = {}
     for op in ("read", "write"):
-        conditions = (Filter("op", "=", (op,)), *chosen)
+        conditions = (Filter("op", "=", (op,)), *of_process)
         on_disk, by_calls = (
             of(Statistic(group, "bytes", conditions, "process"), source)
             for group, source in (("io", "block"), ("file", "syscall"))

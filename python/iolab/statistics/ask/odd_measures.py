@@ -95,31 +95,31 @@ def distances(distribution: Distribution, quiet: int) -> Floats:
     """Wasserstein distance of each window's distribution to that of the first `quiet` windows, in
     octaves. A quiet window is compared with the other quiet ones. nan for too few I/Os."""
     counts, totals = distribution.counts, distribution.totals
-    found = np.full(len(counts), np.nan)
+    distances_ = np.full(len(counts), np.nan)
     if counts.shape[1] == 0:
-        return found
+        return distances_
     pool = counts[:quiet].sum(axis=0)
-    others = np.repeat(pool[None, :], len(counts), axis=0)
-    others[:quiet] -= counts[:quiet]
-    rest = others.sum(axis=1)
-    held = (totals >= FEWEST_COMPARED) & (rest > 0)
-    shares = np.cumsum(counts[held], axis=1) / totals[held, None]
-    pooled = np.cumsum(others[held], axis=1) / rest[held, None]
+    other_counts = np.repeat(pool[None, :], len(counts), axis=0)
+    other_counts[:quiet] -= counts[:quiet]
+    rest = other_counts.sum(axis=1)
+    is_comparable = (totals >= FEWEST_COMPARED) & (rest > 0)
+    shares = np.cumsum(counts[is_comparable], axis=1) / totals[is_comparable, None]
+    pooled = np.cumsum(other_counts[is_comparable], axis=1) / rest[is_comparable, None]
     steps = np.diff(distribution.positions)
-    found[held] = np.abs(shares - pooled)[:, :-1] @ steps
-    return found
+    distances_[is_comparable] = np.abs(shares - pooled)[:, :-1] @ steps
+    return distances_
 
 
 def quantiles(distribution: Distribution, share: float) -> Floats:
     """log2 of a quantile by window; nan where fewer than `FEWEST` I/Os are in it."""
     totals = distribution.totals
-    found = np.full(len(totals), np.nan)
-    held = totals >= FEWEST
-    if held.any():
-        cumulated = np.cumsum(distribution.counts[held], axis=1)
-        place = np.argmax(cumulated >= np.ceil(share * totals[held])[:, None], axis=1)
-        found[held] = distribution.positions[place]
-    return found
+    values = np.full(len(totals), np.nan)
+    has_enough = totals >= FEWEST
+    if has_enough.any():
+        cumulated = np.cumsum(distribution.counts[has_enough], axis=1)
+        place = np.argmax(cumulated >= np.ceil(share * totals[has_enough])[:, None], axis=1)
+        values[has_enough] = distribution.positions[place]
+    return values
 
 
 def in_flight(distribution: Distribution, interval_ns: int) -> Floats:
@@ -141,7 +141,7 @@ class Measures:
         parts = []
         for answer, span in self._answers(statistic):
             assert isinstance(answer, Series)
-            parts.append(self._placed(answer, answer.values, span))
+            parts.append(self._place(answer, answer.values, span))
         return np.concatenate(parts)
 
     def by_key(self, statistic: Statistic) -> dict[str, Floats]:
@@ -157,7 +157,7 @@ class Measures:
             rows = dict(zip(answer.keys, answer.values, strict=True))
             empty = np.zeros(answer.values.shape[1])
             for key in keys:
-                found[key].append(self._placed(answer, rows.get(key, empty), span))
+                found[key].append(self._place(answer, rows.get(key, empty), span))
         return {key: np.concatenate(parts) for key, parts in found.items()}
 
     def distribution(self, statistic: Statistic, frame: Distribution | None = None) -> Distribution:
@@ -170,13 +170,13 @@ class Measures:
                 answer = answer.coarser(steps=max(0, answer.grid.bits - BITS))
             maps.append(answer)
         maps = alike(maps) if len(maps) > 1 else maps
-        held = [heat_map for heat_map in maps if len(heat_map.count)]
+        filled_maps = [heat_map for heat_map in maps if len(heat_map.count)]
         windows = sum(self.timeline.counts)
-        if not held:
+        if not filled_maps:
             return _empty(windows) if frame is None else replace(frame, counts=0 * frame.counts)
-        grid = held[0].grid
-        first = min(int(each.index.min()) for each in held)
-        last = max(int(each.index.max()) for each in held)
+        grid = filled_maps[0].grid
+        first = min(int(heat_map.index.min()) for heat_map in filled_maps)
+        last = max(int(heat_map.index.max()) for heat_map in filled_maps)
         bounds = grid.bounds(first, last)
         low, high = bounds[:-1], bounds[1:]
         counts = np.zeros((windows, len(low)))
@@ -217,7 +217,7 @@ class Measures:
             for span in self.timeline.spans
         ]
 
-    def _placed(self, answer: Series | Stack, values: Floats, span: Span) -> Floats:
+    def _place(self, answer: Series | Stack, values: Floats, span: Span) -> Floats:
         """Values by window of a span: an answer may begin later and end earlier."""
         count = (span[1] - span[0]) // self.timeline.interval_ns
         placed = np.full(count, np.nan)
@@ -228,7 +228,9 @@ class Measures:
         return placed
 
 
-def filtered(statistic: Statistic, filters: tuple[Filter, ...], breakdown: str | None) -> Statistic:
+def with_filters(
+    statistic: Statistic, filters: tuple[Filter, ...], breakdown: str | None
+) -> Statistic:
     """The statistic under more conditions, with another breakdown."""
     return replace(statistic, filters=(*statistic.filters, *filters), breakdown=breakdown)
 
@@ -240,9 +242,9 @@ def _empty(windows: int) -> Distribution:
 
 def _on(frame: Distribution, low: Floats, counts: Floats) -> Distribution:
     """Counts on the buckets of a frame that contain them."""
-    found = np.zeros_like(frame.counts)
+    counts_on_frame = np.zeros_like(frame.counts)
     if len(frame.low) and len(low):
         place = np.clip(np.searchsorted(frame.low, low, "right") - 1, 0, len(frame.low) - 1)
         for bucket, at in enumerate(place.tolist()):
-            found[:, at] += counts[:, bucket]
-    return replace(frame, counts=found)
+            counts_on_frame[:, at] += counts[:, bucket]
+    return replace(frame, counts=counts_on_frame)

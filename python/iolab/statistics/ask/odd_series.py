@@ -20,9 +20,9 @@ from .odd_measures import (
     Measures,
     Timeline,
     distances,
-    filtered,
     in_flight,
     quantiles,
+    with_filters,
 )
 
 MOST_OCTAVES = 10.0
@@ -135,11 +135,11 @@ def layers(measures: Measures, facts: Sequence[Available]) -> Iterable[Layer]:
 def _add_keys(group: Layer, dimension: str, rates: dict[str, Floats]) -> None:
     """The values of a field with enough I/Os; those that mean the same I/Os as another value, or
     all of them, are its aliases."""
-    whole = float(np.nansum(group.total))
+    total = float(np.nansum(group.total))
     windows = np.nan_to_num(group.total)
     shares = {
         key: max(
-            float(np.nansum(rate)) / whole,
+            float(np.nansum(rate)) / total,
             _largest_share(np.nan_to_num(rate), windows),
         )
         for key, rate in rates.items()
@@ -153,8 +153,8 @@ def _add_keys(group: Layer, dimension: str, rates: dict[str, Floats]) -> None:
         same = next(
             (
                 other
-                for other, others in {("", ""): group.total, **group.keys}.items()
-                if np.abs(rate - np.nan_to_num(others)).sum() <= 0.01 * rate.sum()
+                for other, other_rate in {("", ""): group.total, **group.keys}.items()
+                if np.abs(rate - np.nan_to_num(other_rate)).sum() <= 0.01 * rate.sum()
             ),
             None,
         )
@@ -183,30 +183,30 @@ def series_of_layer(
     has_several_devices = sum(name == "device" for name, _ in group.keys) > 1
     frames: dict[str, Distribution] = {}
     parts: dict[tuple[str, str, str], Distribution] = {}
-    found = []
+    all_series = []
     subjects = {("", ""): group.total, **group.keys}
     for (dimension, key), rate in subjects.items():
         subject = Subject(
             dimension, (key,) if dimension else (), tuple(group.aliases.get((dimension, key), ()))
         )
-        found.append(_rate_series(measures.timeline, group, subject, rate))
+        all_series.append(_rate_series(measures.timeline, group, subject, rate))
         for y in maps:
             if y == "offset" and not dimension and has_several_devices:
                 continue
-            statistic = filtered(group.statistic, subject.filters, y)
+            statistic = with_filters(group.statistic, subject.filters, y)
             counts = measures.distribution(statistic, frames.get(y) if dimension else None)
             if not dimension:
                 frames[y] = counts
             parts[y, dimension, key] = counts
-            found += _distribution_series(measures.timeline, group, subject, statistic, counts)
-    for one in found:
-        if one.quantity == "rate":
-            one.rest = _rate_rest(group, one)
-        elif one.subject.field:
-            of = "latency" if one.quantity in ("tail", "queue") else one.quantity
+            all_series += _distribution_series(measures.timeline, group, subject, statistic, counts)
+    for series in all_series:
+        if series.quantity == "rate":
+            series.rest = _rate_rest(group, series)
+        elif series.subject.field:
+            of = "latency" if series.quantity in ("tail", "queue") else series.quantity
             if of in frames:
-                one.rest = _distribution_rest(frames[of], parts, of, one)
-    return found
+                series.rest = _distribution_rest(frames[of], parts, of, series)
+    return all_series
 
 
 def _share(group: Layer, rate: Floats, timeline: Timeline) -> Callable[[SustainedChange], float]:
@@ -227,7 +227,7 @@ def _rate_series(timeline: Timeline, group: Layer, subject: Subject, rate: Float
     least = (0.0001 if subject.field == "error" else 0.005) * float(np.nanmean(group.total))
     seconds = timeline.interval_ns / SECOND
     noise = 1 / (math.log(2) * math.sqrt(float(np.nanmean(rate)) * seconds + 1))
-    name = filtered(group.statistic, (), subject.field or None)
+    name = with_filters(group.statistic, (), subject.field or None)
     return SubjectSeries(
         group.statistic.group,
         subject,
@@ -250,7 +250,7 @@ def _distribution_series(
     rate = counts.totals / (timeline.interval_ns / SECOND)
     share = _share(group, rate, timeline)
 
-    def made(quantity: str, at: Callable[[int], Floats], rises: bool) -> SubjectSeries:
+    def make_series(quantity: str, at: Callable[[int], Floats], rises: bool) -> SubjectSeries:
         return SubjectSeries(
             group.statistic.group,
             subject,
@@ -263,11 +263,11 @@ def _distribution_series(
             share,
         )
 
-    found = [made(y, lambda quiet: distances(counts, quiet), True)]
+    all_series = [make_series(y, lambda quiet: distances(counts, quiet), True)]
     if y == "latency":
-        found.append(made("tail", lambda _: quantiles(counts, 0.99), False))
-        found.append(made("queue", lambda _: _depth(counts, timeline), False))
-    return found
+        all_series.append(make_series("tail", lambda _: quantiles(counts, 0.99), False))
+        all_series.append(make_series("queue", lambda _: _depth(counts, timeline), False))
+    return all_series
 
 
 def _depth(counts: Distribution, timeline: Timeline) -> Floats:
@@ -280,13 +280,13 @@ def _rate_rest(
     group: Layer, one: SubjectSeries
 ) -> Callable[[Sequence[str]], Callable[[int], Floats] | None]:
     def rest(values: Sequence[str]) -> Callable[[int], Floats] | None:
-        left = group.total - sum(
+        remaining = group.total - sum(
             np.nan_to_num(group.keys[one.subject.field, value]) for value in values
         )
-        if np.nansum(left) < LEAST_SHARE * np.nansum(group.total):
+        if np.nansum(remaining) < LEAST_SHARE * np.nansum(group.total):
             return None
         least = 0.005 * float(np.nanmean(group.total))
-        return lambda _: np.log2(np.maximum(0.0, left) + least)
+        return lambda _: np.log2(np.maximum(0.0, remaining) + least)
 
     return rest
 
@@ -295,23 +295,23 @@ def _distribution_rest(
     whole: Distribution, parts: dict[tuple[str, str, str], Distribution], y: str, one: SubjectSeries
 ) -> Callable[[Sequence[str]], Callable[[int], Floats] | None]:
     def rest(values: Sequence[str]) -> Callable[[int], Floats] | None:
-        left = whole
+        remaining = whole
         for value in values:
-            left = left.without(parts[y, one.subject.field, value])
-        if left.counts.sum() < LEAST_SHARE * whole.counts.sum():
+            remaining = remaining.without(parts[y, one.subject.field, value])
+        if remaining.counts.sum() < LEAST_SHARE * whole.counts.sum():
             return None
         if one.quantity == "tail":
-            return lambda _: quantiles(left, 0.99)
+            return lambda _: quantiles(remaining, 0.99)
         if one.quantity == "queue":
-            return lambda _: _depth(left, one.timeline)
-        return lambda quiet: distances(left, quiet)
+            return lambda _: _depth(remaining, one.timeline)
+        return lambda quiet: distances(remaining, quiet)
 
     return rest
 
 
 def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[SubjectSeries]:
     """What is compared of counters: each by its first field."""
-    found = []
+    all_series = []
     for fact in facts:
         if not fact.counted:
             continue
@@ -329,7 +329,7 @@ def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[S
             rate = rates[key]
             subject = Subject(dimension, (key,)) if dimension is not None else Subject(group)
             weight = 1.0 if is_share else min(1.0, means[key] / sum(means.values()))
-            found.append(
+            all_series.append(
                 SubjectSeries(
                     fact.entry.name,
                     subject,
@@ -342,7 +342,7 @@ def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[S
                     lambda _, weight=weight: weight,  # type: ignore[misc]
                 )
             )
-    return found
+    return all_series
 
 
 def _any(rate: Floats) -> bool:

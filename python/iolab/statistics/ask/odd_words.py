@@ -105,11 +105,11 @@ def _buckets(counts: HeatCounts, shares: Sequence[float]) -> list[tuple[int, int
     index, count = counts.by_index()
     if not len(index):
         return []
-    seen = np.cumsum(count)
-    ranks = [max(1, int(np.ceil(round(share * seen[-1], 9)))) for share in shares]
+    cumulated = np.cumsum(count)
+    ranks = [max(1, int(np.ceil(round(share * cumulated[-1], 9)))) for share in shares]
     first = int(index[0])
     bounds = counts.grid.bounds(first, int(index[-1]))
-    places = [int(index[int(np.searchsorted(seen, rank))]) - first for rank in ranks]
+    places = [int(index[int(np.searchsorted(cumulated, rank))]) - first for rank in ranks]
     return [(int(bounds[place]), int(bounds[place + 1])) for place in places]
 
 
@@ -221,7 +221,7 @@ def as_data(found: Oddities, stated: Sequence[Statement]) -> dict[str, Any]:
         "interval_ns": found.interval_ns,
         "compared": found.compared,
         "notes": list(found.notes),
-        "oddities": [_oddity_data(each) for each in stated],
+        "oddities": [_oddity_data(statement) for statement in stated],
     }
 
 
@@ -240,7 +240,7 @@ def _oddity_data(stated: Statement) -> dict[str, Any]:
         "changes": [
             {
                 "quantity": change.quantity,
-                "statistic": str(shown(change, oddity.subject)),
+                "statistic": str(statistic_of(change, oddity.subject)),
                 "unit": numbers.unit,
                 "before": list(numbers.before),
                 "since": list(numbers.since),
@@ -255,7 +255,7 @@ def _oddity_data(stated: Statement) -> dict[str, Any]:
     }
 
 
-def shown(change: Change, subject: Subject) -> Statistic:
+def statistic_of(change: Change, subject: Subject) -> Statistic:
     """The statistic that shows a change: a map of the subject, or numbers by the field's values."""
     if change.quantity in ("rate", "value"):
         return replace(change.statistic, breakdown=subject.field if subject.values else None)

@@ -26,7 +26,7 @@ from ...stats.sustained_change import LEAST_QUIET, sustained_change
 from ..language.intervals import SECOND
 from ..language.names import Statistic
 from .available import Available, available
-from .odd_measures import Floats, Measures, Span, Timeline, filtered
+from .odd_measures import Floats, Measures, Span, Timeline, with_filters
 from .odd_series import (
     DIMENSIONS,
     LAYERS,
@@ -137,18 +137,20 @@ def oddities(
             "standard input can be read only once", hint="save the trace into a file first"
         )
     frozen = events.frozen() if isinstance(events, Recording) else events
-    facts = [each for each in available(frozen) if not each.why_not]
+    facts = [fact for fact in available(frozen) if not fact.why_not]
     timeline = _timeline(frozen, facts, looked_at, against, ends)
     measures = Measures(frozen, timeline)
     series = [
-        one for layer in layers(measures, facts) for one in series_of_layer(measures, layer, facts)
+        subject_series
+        for layer in layers(measures, facts)
+        for subject_series in series_of_layer(measures, layer, facts)
     ]
     counted = _counter_timeline(timeline)
     if counted is not None:
         series += series_of_counters(Measures(frozen, counted), facts)
     _judge(series)
-    found = _attributed([one for one in series if _is_odd(one)])
-    oddities = [_refined(measures, each, timeline) for each in found]
+    findings = _attribute([subject_series for subject_series in series if _is_odd(subject_series)])
+    oddities = [_refine(measures, finding, timeline) for finding in findings]
     return Oddities(
         tuple(sorted(oddities, key=lambda each: -each.score)),
         _quiet_span(timeline, oddities),
@@ -198,13 +200,13 @@ def _timeline(
             )
         shortest = min(against[1] - against[0], 10 * (until - from_ns))
         interval = _interval(shortest, _rate(events, facts, (from_ns, until)))
-        spans = tuple(_whole(span, interval) for span in (against, (from_ns, until)))
+        spans = tuple(_whole_windows(span, interval) for span in (against, (from_ns, until)))
         quiet = (spans[0][1] - spans[0][0]) // interval
         if quiet < LEAST_QUIET or spans[1][0] >= spans[1][1]:
             raise _too_short(interval)
         return Timeline(spans, interval, quiet, quiet)
     interval = _interval(until - begin, _rate(events, facts, (begin, until)))
-    span = _whole((begin, until), interval)
+    span = _whole_windows((begin, until), interval)
     if (span[1] - span[0]) // interval <= LEAST_QUIET:
         raise _too_short(interval)
     least = max(0, (from_ns - span[0]) // interval)
@@ -237,15 +239,15 @@ def _rate(events: Trace | Recording, facts: Sequence[Available], span: Span) -> 
 def _interval(length_ns: int, rate: float) -> int:
     """1, 2 or 5 times a power of ten (ns): about `WINDOWS` windows, with enough I/Os each; a second
     at least without I/Os."""
-    wanted = max(length_ns / WINDOWS, IOS_PER_WINDOW / rate if rate else SECOND)
+    length = max(length_ns / WINDOWS, IOS_PER_WINDOW / rate if rate else SECOND)
     if rate:
-        wanted = min(wanted, length_ns / (LEAST_QUIET + 2))
-    wanted *= 1.1
-    decade = 10 ** max(0, math.floor(math.log10(max(1.0, wanted))))
-    return int(max((step * decade for step in (1, 2, 5) if step * decade <= wanted), default=1))
+        length = min(length, length_ns / (LEAST_QUIET + 2))
+    length *= 1.1
+    decade = 10 ** max(0, math.floor(math.log10(max(1.0, length))))
+    return int(max((step * decade for step in (1, 2, 5) if step * decade <= length), default=1))
 
 
-def _whole(span: Span, interval: int) -> Span:
+def _whole_windows(span: Span, interval: int) -> Span:
     """The windows that lie within a span."""
     return -(-span[0] // interval) * interval, span[1] // interval * interval
 
@@ -254,7 +256,7 @@ def _counter_timeline(timeline: Timeline) -> Timeline | None:
     """Windows for counters, which are read once a second; None where there are too few."""
     if timeline.interval_ns >= SECOND:
         return timeline
-    spans = tuple(_whole(span, SECOND) for span in timeline.spans)
+    spans = tuple(_whole_windows(span, SECOND) for span in timeline.spans)
     if any(until - first < SECOND for first, until in spans):
         return None
     counts = [(until - first) // SECOND for first, until in spans]
@@ -268,29 +270,39 @@ def _counter_timeline(timeline: Timeline) -> Timeline | None:
 def _judge(series: Sequence[SubjectSeries]) -> None:
     """Give each series its change and q value."""
     p_values: list[float | None] = []
-    for one in series:
-        quiet, parts = one.timeline.quiet, 0
+    for subject_series in series:
+        quiet, parts = subject_series.timeline.quiet, 0
         if quiet is None:
-            quiet, parts = _quiet_windows(one)
-        one.change = None
-        if LEAST_QUIET <= quiet < sum(one.timeline.counts):
-            one.change = sustained_change(
-                one.at(quiet), quiet, resolution=one.resolution, rises=one.rises
+            quiet, parts = _quiet_windows(subject_series)
+        subject_series.change = None
+        if LEAST_QUIET <= quiet < sum(subject_series.timeline.counts):
+            subject_series.change = sustained_change(
+                subject_series.at(quiet),
+                quiet,
+                resolution=subject_series.resolution,
+                rises=subject_series.rises,
             )
-        if one.change is None:
+        if subject_series.change is None:
             p_values.append(None)
         else:
             # the quiet time was searched for among all parts of the series
-            p_values.append(min(1.0, one.change.p * max(1.0, parts / one.change.parts)))
-    for one, q in zip(series, benjamini_hochberg(p_values), strict=True):
-        one.q = 1.0 if q is None else q
+            p_values.append(
+                min(1.0, subject_series.change.p * max(1.0, parts / subject_series.change.parts))
+            )
+    for subject_series, q in zip(series, benjamini_hochberg(p_values), strict=True):
+        subject_series.q = 1.0 if q is None else q
 
 
-def _quiet_windows(one: SubjectSeries) -> tuple[int, int]:
+def _quiet_windows(subject_series: SubjectSeries) -> tuple[int, int]:
     """(windows before the strongest change of a series, how many parts were compared for it)."""
-    windows = sum(one.timeline.counts)
+    windows = sum(subject_series.timeline.counts)
     least = max(LEAST_QUIET, windows // 8)
-    change = sustained_change(one.at(least), None, resolution=one.resolution, rises=one.rises)
+    change = sustained_change(
+        subject_series.at(least),
+        None,
+        resolution=subject_series.resolution,
+        rises=subject_series.rises,
+    )
     if change is None:
         return 0, 0
     # the window before it may hold the beginning of the change already
@@ -306,32 +318,42 @@ def _is_odd(one: SubjectSeries) -> bool:
     )
 
 
-def _attributed(odd: Sequence[SubjectSeries]) -> list[tuple[Oddity, SubjectSeries]]:
+def _attribute(odd: Sequence[SubjectSeries]) -> list[tuple[Oddity, SubjectSeries]]:
     """Findings by subject: of each quantity of a layer the smallest set of values that explains it."""
     changes: list[tuple[Subject, Change, SubjectSeries]] = []
-    kinds = dict.fromkeys((one.group, one.quantity) for one in odd)
+    kinds = dict.fromkeys((odd_series.group, odd_series.quantity) for odd_series in odd)
     for group, quantity in kinds:
-        left = sorted(
-            (one for one in odd if (one.group, one.quantity) == (group, quantity)),
+        unexplained = sorted(
+            (
+                odd_series
+                for odd_series in odd
+                if (odd_series.group, odd_series.quantity) == (group, quantity)
+            ),
             key=lambda one: (-round(one.score(), 2), _place(one.subject)),
         )
-        while left:
-            subject, alone, explained = _smallest(left)
-            strongest = next(one for one in left if one.subject.field == subject.field)
+        while unexplained:
+            subject, alone, explained = _smallest(unexplained)
+            strongest = next(
+                odd_series
+                for odd_series in unexplained
+                if odd_series.subject.field == subject.field
+            )
             assert strongest.change is not None
             changes.append((subject, _change(strongest, subject, alone), strongest))
-            left = [one for one in left if one not in explained]
+            unexplained = [odd_series for odd_series in unexplained if odd_series not in explained]
     by_subject: dict[tuple[str, tuple[str, ...]], list[tuple[Subject, Change, SubjectSeries]]] = {}
-    for each in changes:
-        by_subject.setdefault((each[0].field, tuple(sorted(each[0].values))), []).append(each)
-    found = []
+    for change_of_subject in changes:
+        by_subject.setdefault(
+            (change_of_subject[0].field, tuple(sorted(change_of_subject[0].values))), []
+        ).append(change_of_subject)
+    findings = []
     for members in by_subject.values():
         most = max(change.score for _, change, _ in members)
         members = sorted(members, key=lambda member: _rank(member[1], most))
         subject, _, strongest = max(members, key=lambda member: member[1].score)
         assert strongest.change is not None
         timeline = strongest.timeline
-        found.append(
+        findings.append(
             (
                 Oddity(
                     subject,
@@ -343,7 +365,7 @@ def _attributed(odd: Sequence[SubjectSeries]) -> list[tuple[Oddity, SubjectSerie
                 strongest,
             )
         )
-    return found
+    return findings
 
 
 def _place(subject: Subject) -> int:
@@ -376,36 +398,37 @@ def _change(one: SubjectSeries, subject: Subject, alone: bool) -> Change:
 def _smallest(left: Sequence[SubjectSeries]) -> tuple[Subject, bool, list[SubjectSeries]]:
     """(the smallest set of values that explains the strongest of these changes, whether nothing is
     odd without it, which of the changes it explains)."""
-    whole = next((one for one in left if not one.subject.field), None)
-    values = [one for one in left if one.subject.field and one.rest is not None]
+    all_ios = next((series for series in left if not series.subject.field), None)
+    values = [series for series in left if series.subject.field and series.rest is not None]
     if not values:
         return left[0].subject, False, list(left)
-    candidates = [value for value in values if whole is None or _spans(value, whole)]
+    candidates = [value for value in values if all_ios is None or _spans(value, all_ios)]
     sets = [
         _alike(candidate, values) for candidate in candidates if _explains(candidate, [candidate])
     ]
     if not sets:
         fields = dict.fromkeys(candidate.subject.field for candidate in candidates)
         grown = (_grown(candidates, name) for name in fields)
-        sets = [chosen for chosen in grown if chosen is not None]
+        sets = [value_set for value_set in grown if value_set is not None]
     if sets:
         # a short part of a value with few of the odd I/Os explains nothing but itself
         most = max(_mass(values) for values in sets)
-        chosen = min((values for values in sets if _mass(values) >= 0.5 * most), key=_dilution)
-    elif whole is not None:
-        return whole.subject, False, [one for one in left if _overlap(whole, one)]
+        smallest = min((values for values in sets if _mass(values) >= 0.5 * most), key=_dilution)
+    elif all_ios is not None:
+        return all_ios.subject, False, [series for series in left if _overlap(all_ios, series)]
     else:
-        chosen = [values[0]]
-    best = chosen[0]
+        smallest = [values[0]]
+    best = smallest[0]
     subject = replace(
         best.subject,
-        values=tuple(one.subject.values[0] for one in chosen),
-        aliases=best.subject.aliases if len(chosen) == 1 else (),
+        values=tuple(series.subject.values[0] for series in smallest),
+        aliases=best.subject.aliases if len(smallest) == 1 else (),
     )
     explained = [
-        one
-        for one in left
-        if one in chosen or (_overlap(best, one) and one.subject.field != best.subject.field)
+        series
+        for series in left
+        if series in smallest
+        or (_overlap(best, series) and series.subject.field != best.subject.field)
     ]
     return subject, bool(sets), explained
 
@@ -413,17 +436,19 @@ def _smallest(left: Sequence[SubjectSeries]) -> tuple[Subject, bool, list[Subjec
 def _mass(chosen: Sequence[SubjectSeries]) -> float:
     """How much is odd: octaves by I/Os by time."""
     return sum(
-        abs(one.octaves) * one.share(one.change) * (one.change.past - one.change.first)
-        for one in chosen
-        if one.change is not None
+        abs(series.octaves)
+        * series.share(series.change)
+        * (series.change.past - series.change.first)
+        for series in chosen
+        if series.change is not None
     )
 
 
 def _dilution(chosen: Sequence[SubjectSeries]) -> tuple[float, float, int]:
     """The less, the more concentrated a change is in a set of values."""
     assert chosen[0].change is not None
-    octaves = sum(abs(one.octaves) for one in chosen) / len(chosen)
-    share = sum(one.share(one.change) for one in chosen if one.change is not None)
+    octaves = sum(abs(series.octaves) for series in chosen) / len(chosen)
+    share = sum(series.share(series.change) for series in chosen if series.change is not None)
     return -round(2 * octaves), share, _place(chosen[0].subject)
 
 
@@ -437,7 +462,7 @@ def _spans(one: SubjectSeries, whole: SubjectSeries) -> bool:
 
 def _alike(best: SubjectSeries, values: Sequence[SubjectSeries]) -> list[SubjectSeries]:
     """A value, and the others of its field that changed as much in the same time."""
-    others = [
+    alike = [
         other
         for other in values
         if other is not best
@@ -446,7 +471,7 @@ def _alike(best: SubjectSeries, values: Sequence[SubjectSeries]) -> list[Subject
         and abs(other.octaves) >= 0.5 * abs(best.octaves)
         and other.octaves * best.octaves > 0
     ]
-    return [best, *others[: MOST_VALUES - 1]]
+    return [best, *alike[: MOST_VALUES - 1]]
 
 
 def _grown(values: Sequence[SubjectSeries], name: str) -> list[SubjectSeries] | None:
@@ -469,7 +494,7 @@ def _explains(best: SubjectSeries, chosen: Sequence[SubjectSeries]) -> bool:
     """Whether without these values nothing is odd in the same time, though much is left."""
     assert best.rest is not None
     assert best.change is not None
-    rest = best.rest([one.subject.values[0] for one in chosen])
+    rest = best.rest([series.subject.values[0] for series in chosen])
     if rest is None:
         return False
     values = rest(best.change.first)
@@ -486,7 +511,7 @@ FINE = 20
 FINEST_NS = 10**6
 
 
-def _refined(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: Timeline) -> Oddity:
+def _refine(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: Timeline) -> Oddity:
     """The oddity with its beginning, and its end where it ends, at a finer resolution."""
     oddity, strongest = found
     assert strongest.change is not None
@@ -500,7 +525,7 @@ def _refined(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: 
         high = min(strongest.timeline.spans[-1][1], at + 2 * window)
         if (high - low) // interval < 4:
             return at
-        fine = Timeline((_whole((low, high), interval),), interval, None)
+        fine = Timeline((_whole_windows((low, high), interval),), interval, None)
         values = _fine_values(Measures(measures.events, fine), strongest, oddity.subject)
         place = _split(values)
         return at if place is None else fine.begin(place)
@@ -513,22 +538,22 @@ def _refined(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: 
 
 def _fine_values(measures: Measures, one: SubjectSeries, subject: Subject) -> Floats:
     """A number per fine window that moves with the change."""
-    statistic = filtered(Statistic(one.group, "ops"), subject.filters, None)
+    statistic = with_filters(Statistic(one.group, "ops"), subject.filters, None)
     if one.quantity == "rate":
         return np.log2(measures.total(statistic) + 1.0)
     y = one.statistic.breakdown
     assert y is not None
     counts = measures.distribution(replace(statistic, breakdown=y))
     totals = counts.totals
-    found = np.full(len(totals), np.nan)
-    held = totals > 0
+    means = np.full(len(totals), np.nan)
+    has_ios = totals > 0
     positions = counts.positions
     if one.quantity == "tail" and len(positions):
         # what lies above the middle between the tails before and after
         assert one.change is not None
         positions = (positions > (one.change.before + one.change.after) / 2).astype(float)
-    found[held] = (counts.counts[held] @ positions) / totals[held]
-    return found
+    means[has_ios] = (counts.counts[has_ios] @ positions) / totals[has_ios]
+    return means
 
 
 def _split(values: Floats) -> int | None:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to recordings and traces: maps, and numbers over time.
 
-A map of a trace whose conditions the native readers know goes straight through them, for speed;
-tests hold it equal to this executor.
+The native readers count a map of a trace if they know all conditions, for speed; tests compare it
+with this executor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
@@ -20,21 +20,23 @@ from ..answers.answers import Answer, Series, Stack
 from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
 from ..execute import execute
-from ..language.conditions import filters_of
+from ..language.conditions import filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.intervals import check_interval
-from ..language.names import Statistic, parse
-from ..plan import Frame, Plan, Tier, plan
+from ..language.names import Filter, Statistic, parse
+from ..plan import Plan, Tier, plan
 from ..question import Question
+from ..tiers import trace_tier
 from ..tiers.counters import Counters
 from ..tiers.events import Events
 from ..tiers.segment_maps import SegmentMaps
-from ..tiers.trace_tier import TraceEvents
-from .notes import again, answered, with_unmatched, with_unrecorded_calls
+from .notes import answer_with_notes, retry, with_unmatched, with_unrecorded_calls
+
+T = TypeVar("T")
 
 COLUMNS = 400
-"""Columns of time that are chosen, where no interval is asked for."""
+"""Columns of time where the question has no interval."""
 
 
 def heat(
@@ -65,7 +67,7 @@ def heat(
         spent.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
-    kind = next((each for each in QUANTIZED if each == y), None)
+    kind = next((quantized_name for quantized_name in QUANTIZED if quantized_name == y), None)
     if kind is None:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
@@ -90,7 +92,7 @@ def heat(
         assert isinstance(counts, HeatCounts)
         return counts
 
-    return answered(events, (question, kept), ask)
+    return answer_with_notes(events, (question, kept), ask)
 
 
 def told_unmatched(
@@ -108,8 +110,8 @@ def told_unmatched(
     statistic = Statistic("io", "ops", host_names().filters(filters_of(where)), kind)
     events = events.frozen()
     # events as the map's, though counters could tell some of it
-    chosen, _ = choose(snapshot(events).sources, None, source, events.path)
-    question = Question.of(statistic, (from_ns, until_ns), None, 1, chosen)
+    chosen_source, _ = choose(snapshot(events).sources, None, source, events.path)
+    question = Question.of(statistic, (from_ns, until_ns), None, 1, chosen_source)
     counts_with_notes = with_unmatched(
         counts, statistic, lambda other: _execute(events, question.with_statistic(other), True)
     )
@@ -131,8 +133,8 @@ def query(
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
     offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
     conditions that did not occur are in the notes of an empty answer."""
-    asked = parse(statistic) if isinstance(statistic, str) else statistic
-    question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
+    parsed = parse(statistic) if isinstance(statistic, str) else statistic
+    question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
     return answer(events, question, kept=kept)
 
 
@@ -141,29 +143,31 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
     named = question.statistic
     assert named is not None
     check_interval(question.interval_ns)
-    asked = host_names().statistic(named)
-    question = question.with_statistic(asked)
+    by_address = host_names().statistic(named)
+    question = question.with_statistic(by_address)
 
     def ask(events: Trace | Recording) -> Answer:
-        found = _execute(events, question, kept)
+        result = _execute(events, question, kept)
         if isinstance(events, Trace) and events.path == STDIN:
-            return found
-        whole = replace(question, interval_ns=None, columns=1)
-        found = with_unmatched(
-            found, asked, lambda other: _execute(events, whole.with_statistic(other), kept)
+            return result
+        question_of_span = replace(question, interval_ns=None, columns=1)
+        result = with_unmatched(
+            result,
+            by_address,
+            lambda other: _execute(events, question_of_span.with_statistic(other), kept),
         )
         if isinstance(events, Trace):
-            return found
+            return result
         return with_unrecorded_calls(
-            found,
-            asked,
+            result,
+            by_address,
             events,
             lambda other, of: _execute(
-                events, replace(whole.with_statistic(other), source=of), kept
+                events, replace(question_of_span.with_statistic(other), source=of), kept
             ),
         )
 
-    found = answered(events, (question, kept), ask)
+    found = answer_with_notes(events, (question, kept), ask)
     if isinstance(found, Stack):
         keys = host_names().labels(named.breakdown, found.keys)
         return replace(found, statistic=named, keys=keys)
@@ -182,16 +186,16 @@ def explain(
     kept: bool = True,
 ) -> Plan:
     """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
-    asked = parse(statistic) if isinstance(statistic, str) else statistic
-    asked = host_names().statistic(asked)
+    parsed = parse(statistic) if isinstance(statistic, str) else statistic
+    parsed = host_names().statistic(parsed)
     check_interval(interval_ns)
-    question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
+    question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
 
-    def planned() -> Plan:
+    def make_plan() -> Plan:
         frozen = events.frozen() if isinstance(events, Recording) else events
         return plan(question, tiers_of(frozen, kept=kept))
 
-    return again(planned)
+    return retry(make_plan)
 
 
 def _execute(events: Trace | Recording, question: Question, kept: bool) -> Answer:
@@ -201,7 +205,7 @@ def _execute(events: Trace | Recording, question: Question, kept: bool) -> Answe
 def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
     """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
-        return [TraceEvents(events)]
+        return [trace_tier.TraceEvents(events)]
     if events.in_archive:
         from ..tiers.archived import ArchiveMaps
 
@@ -225,12 +229,51 @@ def events_of(recording: Recording) -> Events:
     return ArchiveEvents(recording)
 
 
-@contextmanager
-def scan_events(recording: Recording, question: Question) -> Iterator[tuple[Engine, Frame]]:
-    """An engine to which the events of a question are `events`, and the question's frame."""
-    tier = events_of(recording.frozen())
-    frame = plan(question, [tier]).frame
-    scan = tier.read(frame, [])
-    with scan.open_engine(frame.window) as engine:
-        scan.attach(engine, frame.window)
-        yield engine, frame
+@dataclass(frozen=True)
+class OpenEvents:
+    """Events that are `events` to an engine.
+
+    Attributes:
+        events: the trace, or the recording at one moment. source: of the events. conditions, bound:
+        of the question, in SQL. notes: about the events.
+    """
+
+    events: Trace | Recording
+    engine: Engine
+    source: str
+    conditions: tuple[str, ...]
+    bound: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def scan(
+    events: Trace | Recording,
+    question: Question,
+    filters: Sequence[Filter],
+    read: Callable[[OpenEvents], T],
+) -> T:
+    """What `read` makes of the events of a question under conditions. A trace can be read once in
+    it; of a recording it is called again where a file turns out to be damaged."""
+    if isinstance(events, Trace):
+        name = trace_tier.source_name(events, question.entry, question.source)
+        core, rest = trace_tier.conditions(events, filters, question.span)
+        texts, bound = sql_of(rest)
+        return trace_tier.stream_events(
+            events,
+            name,
+            core,
+            lambda engine: read(OpenEvents(events, engine, name, tuple(texts), bound)),
+        )[0]
+    recording = events
+
+    def scan_recording() -> T:
+        frozen = recording.frozen()
+        tier = events_of(frozen)
+        frame = plan(question, [tier]).frame
+        reading, window = tier.read(frame, []), frame.window
+        with reading.open_engine(window) as engine:
+            reading.attach(engine, window)
+            conditions = window.conditions(filters)
+            return read(OpenEvents(frozen, engine, window.source, *conditions, frame.notes))
+
+    return retry(scan_recording)

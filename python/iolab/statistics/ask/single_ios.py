@@ -12,18 +12,17 @@ import numpy as np
 from ...errors import FormatError, UsageError
 from ...recording.base.schema import EVENTS
 from ...recording.read.recording import Recording
-from ...recording.read.trace import STDIN, Trace
+from ...recording.read.trace import Trace
 from ..engine.cells import where
-from ..engine.engine import Engine, single
-from ..language.conditions import field_of, sql_of
+from ..engine.engine import single
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Statistic
 from ..question import Question
 from ..tiers import trace_tier
 from .attribution import Rectangle
-from .notes import again, trouble
-from .query import scan_events
+from .notes import trouble
+from .query import OpenEvents, scan
 
 PAGE = 100
 """I/Os of a page unless filters otherwise."""
@@ -130,56 +129,41 @@ def list_ios(
             "a range of values needs a map", hint=f"such as {statistic.entry.name}[latency]"
         )
     filters = host_names().filters(statistic.filters)
-    texts, bound = _rectangle(y if y in QUANTIZED else None, rectangle)
-    page = _Page(order, descending, skip, limit)
-    if isinstance(events, Trace):
-        if events.path == STDIN:
-            raise UsageError(
-                "standard input can be read only once", hint="save the trace into a file first"
-            )
-        name = trace_tier.source_name(events, statistic.entry, source)
-        ends = rectangle.from_ns, rectangle.until_ns
-        core, rest = trace_tier.conditions(events, filters, ends)
-        more, values = sql_of(rest)
-        conditions, bound = [*more, *texts], {**values, **bound}
-        # a stream is read once: first to count, then for the page
-        sums, _ = trace_tier.streamed(
-            events, name, core, lambda e: count_rows(e, conditions, bound)
-        )
-        ios, _ = trace_tier.streamed(
-            events, name, core, lambda e: page.read(e, name, conditions, bound)
-        )
-        return SingleIos(name, *sums, skip, ios, ())
-
+    inside = rectangle.sql(y if y in QUANTIZED else None)
+    column = ORDERS[order]
+    # all columns, so that pages neither repeat an I/O nor leave one out
+    rest = ", ".join(name for name in COLUMNS if name != column)
+    first = f"{column} {'DESC' if descending else 'ASC'} NULLS LAST"
+    tail = f"ORDER BY {first}, {rest} LIMIT {limit:d} OFFSET {skip:d}"
     question = Question.of(statistic, (rectangle.from_ns, rectangle.until_ns), None, 1, source)
+    sums: tuple[int, int] | None = None
+    if isinstance(events, Trace):
+        trace_tier.refuse_stdin(events)
+        # a stream is read once: first to count, then for the page
+        sums = scan(events, question, filters, lambda opened: count_rows(opened, *inside))
 
-    def read_page() -> SingleIos:
-        with scan_events(events, question) as (engine, frame):
-            window = frame.window
-            own, values = window.conditions(filters)
-            conditions = [*own, *texts]
-            both = {**values, **bound}
-            sums = count_rows(engine, conditions, both)
-            ios = page.read(engine, window.source, conditions, both)
-        return SingleIos(window.source, *sums, skip, ios, (*frame.notes, *trouble(events)))
+    def read_page(opened: OpenEvents) -> SingleIos:
+        counted = sums or count_rows(opened, *inside)
+        ios = read_rows(opened, *inside, tail)
+        notes = (*opened.notes, *trouble(opened.events))
+        return SingleIos(opened.source, *counted, skip, ios, notes)
 
-    return again(read_page)
+    return scan(events, question, filters, read_page)
 
 
 def read_rows(
-    engine: Engine,
-    source: str,
-    conditions: Sequence[str],
-    bound: dict[str, Any],
-    tail: str = "",
+    events: OpenEvents, conditions: Sequence[str], bound: dict[str, Any], tail: str = ""
 ) -> tuple[SingleIo, ...]:
-    """Rows of `events` that meet the conditions. tail: clauses of order and limit."""
+    """Rows of events that meet more conditions. tail: clauses of order and limit."""
     columns = ", ".join(
         name if name in _NUMBERS else f"CAST({name} AS VARCHAR) AS {name}" for name in COLUMNS
     )
-    rows = engine.ask(f"SELECT {columns} FROM events {where(list(conditions))} {tail}", bound)
+    clause = where([*events.conditions, *conditions])
+    rows = events.engine.ask(
+        f"SELECT {columns} FROM events {clause} {tail}", {**events.bound, **bound}
+    )
     return tuple(
-        SingleIo(source, {name: _plain(name, rows[name], place) for name in COLUMNS})
+        SingleIo(events.source, {name: _plain(name, rows[name], place) for name in COLUMNS})
         for place in range(len(rows["time_ns"]))
     )
 
@@ -196,15 +180,10 @@ def find_io(events: Recording, key: str) -> SingleIo:
         if word
     }
     texts = [f"{name} = $k_{name}" if name in values else f"{name} IS NULL" for name in _KEY]
+    bound = {f"k_{name}": value for name, value in values.items()}
     end = int(values["time_ns"])
-
-    def read() -> tuple[SingleIo, ...]:
-        with scan_events(events, events_between(source, end, end + 1)) as (engine, frame):
-            own, bound = frame.window.conditions(())
-            bound |= {f"k_{name}": value for name, value in values.items()}
-            return read_rows(engine, source, [*own, *texts], bound, "LIMIT 1")
-
-    rows = again(read)
+    question = events_between(source, end, end + 1)
+    rows = scan(events, question, (), lambda opened: read_rows(opened, texts, bound, "LIMIT 1"))
     if not rows:
         raise FormatError("the I/O is not recorded, or no longer", where=events.path)
     return rows[0]
@@ -225,46 +204,16 @@ def _is_key(name: str, word: str) -> bool:
     )
 
 
-def _rectangle(y: str | None, box: Rectangle) -> tuple[list[str], dict[str, Any]]:
-    ends: dict[str, tuple[str, int | None]] = {
-        "r0": ("time_ns >=", box.from_ns),
-        "r1": ("time_ns <", box.until_ns),
-    }
-    texts = []
-    if y is not None:
-        column = field_of(y).column
-        texts = [f"{column} IS NOT NULL"]
-        ends |= {"r2": (f"{column} >=", box.low), "r3": (f"{column} <", box.high)}
-    texts += [f"{text} ${name}" for name, (text, end) in ends.items() if end is not None]
-    return texts, {name: end for name, (_, end) in ends.items() if end is not None}
-
-
-def count_rows(engine: Engine, conditions: Sequence[str], bound: dict[str, Any]) -> tuple[int, int]:
-    """How many I/Os meet the conditions, and in how many rows."""
-    sums = engine.ask(
+def count_rows(
+    events: OpenEvents, conditions: Sequence[str], bound: dict[str, Any]
+) -> tuple[int, int]:
+    """How many I/Os meet more conditions, and in how many rows."""
+    sums = events.engine.ask(
         "SELECT CAST(sum(count) AS BIGINT) AS ios, count(*) AS n "
-        f"FROM events {where(list(conditions))}",
-        bound,
+        f"FROM events {where([*events.conditions, *conditions])}",
+        {**events.bound, **bound},
     )
     return single(sums["ios"]) or 0, single(sums["n"]) or 0
-
-
-@dataclass(frozen=True)
-class _Page:
-    order: str
-    descending: bool
-    skip: int
-    limit: int
-
-    def read(
-        self, engine: Engine, source: str, conditions: Sequence[str], bound: dict[str, Any]
-    ) -> tuple[SingleIo, ...]:
-        column = ORDERS[self.order]
-        first = f"{column} {'DESC' if self.descending else 'ASC'} NULLS LAST"
-        # all columns, so that pages neither repeat an I/O nor leave one out
-        rest = ", ".join(name for name in COLUMNS if name != column)
-        tail = f"ORDER BY {first}, {rest} LIMIT {self.limit:d} OFFSET {self.skip:d}"
-        return read_rows(engine, source, conditions, bound, tail)
 
 
 def _plain(name: str, column: Any, place: int) -> Any:

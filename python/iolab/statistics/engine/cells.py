@@ -15,12 +15,11 @@ import numpy.typing as npt
 from ... import _core
 from ...recording.base.counts import HeatCounts, Integers, Weight, Y, canonical
 from ...recording.base.grids import Grid, Linear, LogLinear
-from ...recording.read.trace import BITS
 from ..language.catalogue import Entry
 from ..language.conditions import field_of
 from ..language.fields import FIELDS
 from ..language.names import Statistic
-from .engine import Engine, single, whole
+from .engine import Engine, int64s, single
 
 BUCKETS = 512
 """Equal buckets of an offset map."""
@@ -52,21 +51,24 @@ class Asked:
         return FIELDS[self.y].column
 
     @property
-    def lacking(self) -> str:
+    def without_place(self) -> str:
         """Condition for events that have no place on the map."""
         return " OR ".join(
-            f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added))
+            f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added_columns))
         )
 
     @property
     def amount(self) -> str:
-        """What an event adds to its cell, in SQL; none for one that has no place."""
+        """What an event adds to its cell, in SQL."""
         return " * ".join(
-            [*(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added), "count"]
+            [
+                *(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added_columns),
+                "count",
+            ]
         )
 
     @property
-    def _added(self) -> tuple[str, ...]:
+    def _added_columns(self) -> tuple[str, ...]:
         """The column that is added up, of maps that do not count."""
         return {"count": (), "time": ("latency_ns",), "bytes": ("size_bytes",)}[self.weight]
 
@@ -93,22 +95,16 @@ def where(conditions: Sequence[str]) -> str:
     return f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
-def fitting(engine: Engine, asked: Asked, buckets: int) -> Linear:
-    """Equal buckets, at most so many, that hold the values of y (or the whole range, where one is
-    asked for)."""
-    low, high = asked.low, None if asked.high is None else asked.high - 1
-    if low is None or high is None:
-        clause = where(
-            [*asked.conditions, f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
-        )
-        ends = engine.ask(
-            f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events {clause}",
-            asked.values(),
-        )
-        least, most = single(ends["low"]), single(ends["high"])
-        low = low if low is not None else least or 0
-        high = high if high is not None else max(most or 0, low)
-    return covering(low, high, buckets)
+def ends_of(engine: Engine, asked: Asked) -> tuple[int, int] | None:
+    """Least and largest value of y that the map shows; None without any."""
+    within = [f"NOT ({asked.without_place})", f"NOT coalesce({asked.outside}, false)"]
+    ends = engine.ask(
+        f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
+        f"FROM events {where([*asked.conditions, *within])}",
+        asked.values(),
+    )
+    low, high = single(ends["low"]), single(ends["high"])
+    return None if low is None or high is None else (low, high)
 
 
 def covering(low: int, high: int, buckets: int) -> Linear:
@@ -135,28 +131,28 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
     weigh = "" if asked.weight == "count" else f", CAST(sum({asked.amount}) AS BIGINT) AS amount"
     ranged = asked.outside != "false"
     # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
-    found = engine.ask(
-        f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.lacking}) THEN {bucket} END AS b, "
+    rows = engine.ask(
+        f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.without_place}) THEN {bucket} END AS b, "
         f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
         f"FROM events {where(asked.conditions)} GROUP BY ALL",
         {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
     )
-    missing = np.ma.getmaskarray(found["b"])
+    missing = np.ma.getmaskarray(rows["b"])
     beyond = (
-        np.ma.filled(found["beyond"], False).astype(bool)
+        np.ma.filled(rows["beyond"], False).astype(bool)
         if ranged
         else np.zeros(len(missing), dtype=bool)
     )
-    ios = whole(found["ios"])
-    held = ~missing & ~beyond
-    index = bucket_of(np.ma.filled(found["b"], 0)[held], grid, shifted=asked.y != "size")
-    amount = whole(found["amount"]) if weigh else ios
+    ios = int64s(rows["ios"])
+    is_inside = ~missing & ~beyond
+    index = bucket_of(np.ma.filled(rows["b"], 0)[is_inside], grid, shifted=asked.y != "size")
+    amount = int64s(rows["amount"]) if weigh else ios
     return cells_of(
         asked,
-        whole(found["c"])[held],
+        int64s(rows["c"])[is_inside],
         index,
-        amount[held],
-        events=int(ios[held].sum()),
+        amount[is_inside],
+        events=int(ios[is_inside].sum()),
         without_y=int(ios[missing].sum()),
         outside=int(ios[~missing & beyond].sum()),
     )
@@ -176,19 +172,19 @@ def bucket_sql(column: str, bits: int) -> str:
 def bucket_of(values: Any, grid: Grid, *, shifted: bool) -> Integers:
     """Buckets of values; `shifted` ones are buckets already, of all values for equal ones."""
     if isinstance(grid, Linear):
-        found: Integers = (values.astype(np.uint64) - np.uint64(grid.low // grid.width)).astype(
+        integers: Integers = (values.astype(np.uint64) - np.uint64(grid.low // grid.width)).astype(
             np.int64
         )
     elif shifted:
-        found = values.astype(np.int64)
+        integers = values.astype(np.int64)
     else:
-        found = (
+        integers = (
             np.searchsorted(lower_bounds(grid.bits), values.astype(np.uint64), side="right").astype(
                 np.int64
             )
             - 1
         )
-    return found
+    return integers
 
 
 @cache
@@ -225,10 +221,10 @@ def cells_of(
         without_y=without_y,
         outside=outside,
     )
-    held = amount > 0
-    if not held.any():
+    is_filled = amount > 0
+    if not is_filled.any():
         return empty
-    column, index, amount = column[held], index[held], amount[held]
+    column, index, amount = column[is_filled], index[is_filled], amount[is_filled]
     first = int(column.min())
     column, index, amount = canonical(column - first, index, amount)
     return replace(
@@ -240,25 +236,18 @@ def cells_of(
     )
 
 
-def grid_of(y: str, buckets: int | None) -> tuple[Grid | None, int]:
-    """(the grid, None where equal buckets are still to be fitted; how many of those)."""
-    if y == "offset" or buckets is not None:
-        return None, buckets or BUCKETS
-    return LogLinear(BITS), 0
-
-
 MOST_CELLS = 4_000_000
-"""Keys times columns that are told apart; smaller keys are summed."""
+"""Keys times columns that are distinguished; smaller keys are summed."""
 
 
 def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], columns: int) -> str:
     """Columns c, k, n: the sum of a statistic by column of time and key; keys beyond the largest
-    have a null k and stand in `others`."""
+    have a null k."""
     key = key_of(breakdown)
     amount = (
         "CAST(count AS BIGINT)" if entry.measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
     )
-    lacking = (
+    sizeless = (
         "0"
         if entry.measure == "ops"
         else "CAST(sum(CASE WHEN size_bytes IS NULL THEN count ELSE 0 END) AS BIGINT)"
@@ -266,7 +255,7 @@ def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], c
     clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     sums = (
         f"SELECT (time_ns - $base) // $interval AS c, {key or 'NULL'} AS k, coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "
-        f"{lacking} AS lacking FROM events {clause} GROUP BY ALL"
+        f"{sizeless} AS lacking FROM events {clause} GROUP BY ALL"
     )
     if key is None:
         return sums

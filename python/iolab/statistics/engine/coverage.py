@@ -13,7 +13,7 @@ from ...recording.base.counts import LOST_KINDS, LostAt, LostKind, added
 from ...recording.base.intervals import joined, without
 from ...recording.base.loss_log import Part, parts_of
 from ...recording.read.recording import Recording
-from .snapshot import Snapshot, Span, gone
+from .snapshot import Snapshot, Span, deleted_segments
 
 _KINDS: Mapping[str, LostKind] = {
     "overrun": "lost",
@@ -25,14 +25,14 @@ _KINDS: Mapping[str, LostKind] = {
 lacks."""
 
 TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
-"""Kind, from, until (ns), and how much; None: nobody knows."""
+"""Kind, from, until (ns), and how much; None: unknown."""
 
 
 @dataclass(frozen=True)
 class Losses:
     """What was lost within a window: records dropped, damaged, and unmatched issue or completion
-    events; and what of it has a time. `unknown`: which of the three are more than that, by a number
-    nobody knows."""
+    events; and what of it has a time. `unknown`: which of the three are more than that, by an unknown
+    number."""
 
     lost: int
     damaged: int
@@ -46,9 +46,9 @@ class Losses:
         return {"lost": self.lost, "damaged": self.damaged, "unpaired": self.unpaired}
 
 
-def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
-    """Spans in which it recorded a source, or any where none is named, and whose events are there,
-    ascending and apart; None where nobody knows, as of imported traces."""
+def covered_spans(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
+    """Spans in which it recorded a source, or any where none is named, and has its events,
+    ascending and apart; None where that is unknown, as of imported traces."""
     spans = sessions_of(snap, last_ns, source)
     dropped = snap.recording.facts.dropped
     if spans and dropped:
@@ -57,16 +57,16 @@ def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Spa
             (segment.first_ns for segment in snap.sealed),
             default=dropped.get("until_ns") or last_ns,
         )
-        return clipped(spans, (kept, max(kept, spans[-1][1])))
+        return clip(spans, (kept, max(kept, spans[-1][1])))
     return spans
 
 
 def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
-    """Spans in which it recorded a source, or any where none is named, those whose events retention
-    removed included; None where nobody knows.
+    """Spans in which it recorded a source, or any where none is named, with those of events that
+    retention removed; None where that is unknown.
 
-    A session that goes on lasts until after `last_ns`, or until its writer said that it lives,
-    though nothing came. One that was ended in order took a while to be closed after that.
+    A session without an end lasts until after `last_ns`, or until its writer last reported,
+    though nothing came. To close a session in order took a while after its last event.
     """
     facts = snap.recording.facts
     spans = []
@@ -74,31 +74,31 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
         first, until = session.get("from_ns"), session.get("until_ns")
         if isinstance(first, int):
             end = max(last_ns + 1, first)
-            told = snap.recording.told_ns() if place == len(facts.sessions) else None
+            written_ns = snap.recording.told_ns() if place == len(facts.sessions) else None
             if until is None:
-                until = max(end, told or 0)
-            elif told is not None and first < told < until:
-                until = max(told, min(end, until))
+                until = max(end, written_ns or 0)
+            elif written_ns is not None and first < written_ns < until:
+                until = max(written_ns, min(end, until))
             spans.append((first, until))
     if not spans:
-        # of an import nobody knows when it recorded; where something of it is lost, from when to
+        # it is unknown when an import was recorded; where something of it is lost, from when to
         # when it has something
-        known = [
-            (each["from_ns"], each["until_ns"])
-            for each in snap.lost
-            if None not in (each["from_ns"], each["until_ns"])
+        lost_spans = [
+            (segment["from_ns"], segment["until_ns"])
+            for segment in snap.lost
+            if None not in (segment["from_ns"], segment["until_ns"])
         ]
-        if not known:
+        if not lost_spans:
             return None
-        earlier = np.sort(gone(snap).first_ns)
+        earlier = np.sort(deleted_segments(snap).first_ns)
         first = min(
             [
-                *(begin for begin, _ in known),
-                *(each.first_ns for each in snap.sealed),
+                *(begin for begin, _ in lost_spans),
+                *(segment.first_ns for segment in snap.sealed),
                 *earlier[:1].tolist(),
             ]
         )
-        spans = [(first, max([last_ns + 1, *(end for _, end in known)]))]
+        spans = [(first, max([last_ns + 1, *(end for _, end in lost_spans)]))]
     return without(
         joined(spans),
         [
@@ -110,18 +110,22 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
 
 
 def begun_ns(recording: Recording) -> int | None:
-    """When its recording began, though nothing came yet; None where nobody knows."""
+    """When its recording began, though nothing came yet; None where that is unknown."""
     return min(
-        (first for each in recording.facts.sessions if (first := each.get("from_ns")) is not None),
+        (
+            first
+            for session in recording.facts.sessions
+            if (first := session.get("from_ns")) is not None
+        ),
         default=None,
     )
 
 
 def behind_ns(recording: Recording) -> int | None:
-    """Until when what is being recorded is there, where that lies before the end of what was
-    recorded earlier: it was begun again after the clock was set back. None where times go on."""
+    """Until when the current session has recorded, where that is before the end of an earlier
+    session: the clock was set back. None where times continue."""
     *earlier, last = recording.facts.sessions or [{}]
-    ends = [until for each in earlier if (until := each.get("until_ns")) is not None]
+    ends = [until for session in earlier if (until := session.get("until_ns")) is not None]
     first = last.get("from_ns")
     if not ends or first is None or last.get("until_ns") is not None or first >= max(ends):
         return None
@@ -132,7 +136,7 @@ def behind_ns(recording: Recording) -> int | None:
 def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns: int) -> Losses:
     """What was lost of a source within a window; a loss that names no time or no source counts
     always, as does any where the window is not `cut` out of more. Columns of `interval_ns` tell how
-    finely the losses of a minute are told apart."""
+    finely the losses of a minute are divided."""
     sums: dict[LostKind, int] = dict.fromkeys(LOST_KINDS, 0)
     # of an imported trace it is only known that something was lost between its ends
     facts: Any = snap.recording.facts.sources.get(source)
@@ -148,7 +152,7 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
         ):
             continue
         if "of" in loss and loss["until_ns"] is None:
-            # nobody knows until when a damaged file had rows
+            # it is unknown until when a damaged file had rows
             loss = {
                 **loss,
                 "from_ns": window[0] if loss["from_ns"] is None else loss["from_ns"],
@@ -167,13 +171,13 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
 
 
 def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Part]:
-    """What of a loss lies in a window: of one that lasts beyond it, the share of its time in whole
+    """The part of a loss in a window: if it lasts longer, the share of its time in whole
     records that add up."""
     if loss["until_ns"] < window[0] or loss["from_ns"] >= window[1]:
         return []
-    whole = loss["from_ns"] >= window[0] and loss["until_ns"] <= window[1]
-    apart = not whole or loss["from_ns"] // interval_ns != loss["until_ns"] // interval_ns
-    found: list[Part] = []
+    is_within = loss["from_ns"] >= window[0] and loss["until_ns"] <= window[1]
+    apart = not is_within or loss["from_ns"] // interval_ns != loss["until_ns"] // interval_ns
+    parts: list[Part] = []
     for first, until, count in (
         parts_of(loss) if apart else [(loss["from_ns"], loss["until_ns"], loss["count"])]
     ):
@@ -186,12 +190,12 @@ def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Par
                 else count * (high - first) // (until - first)
                 - count * (low - first) // (until - first)
             )
-            found.append((low, high, share))
-    return found
+            parts.append((low, high, share))
+    return parts
 
 
-def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
-    """What of spans lies in a window."""
+def clip(spans: Iterable[Span], window: Span) -> list[Span]:
+    """The parts of spans in a window."""
     return [
         (max(first, window[0]), min(until, window[1]))
         for first, until in spans
@@ -202,17 +206,17 @@ def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
 def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[LostAt, ...]:
     """What was lost in which column; a loss that lasts is spread evenly over its time, in whole
     records that add up."""
-    found: list[LostAt] = []
+    lost_ats: list[LostAt] = []
     for kind, first, until, count in timed:
         start, end = (first - t0_ns) // interval_ns, (until - 1 - t0_ns) // interval_ns
-        given = 0
+        counted = 0
         for column in range(start, end + 1):
             past = min(until, t0_ns + (column + 1) * interval_ns)
-            share = (count or 0) * (past - first) // (until - first) - given
-            given += share
+            share = (count or 0) * (past - first) // (until - first) - counted
+            counted += share
             if share or count is None:
-                found.append((column, kind, share))
-    return added(found)
+                lost_ats.append((column, kind, share))
+    return added(lost_ats)
 
 
 def gap_columns(
@@ -220,10 +224,10 @@ def gap_columns(
 ) -> tuple[tuple[int, int], ...]:
     """Runs of columns (first, one past the last), of `columns` from t0 on, in which nothing was
     recorded at all."""
-    whole = (t0_ns, t0_ns + columns * interval_ns)
-    found = []
-    for first, until in without([whole], spans):
+    columns_span = (t0_ns, t0_ns + columns * interval_ns)
+    gaps = []
+    for first, until in without([columns_span], spans):
         start, past = -(-(first - t0_ns) // interval_ns), (until - t0_ns) // interval_ns
         if start < past:
-            found.append((start, past))
-    return tuple(found)
+            gaps.append((start, past))
+    return tuple(gaps)

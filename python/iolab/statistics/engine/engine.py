@@ -32,8 +32,8 @@ def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C within the block calls `interrupt`, then is the KeyboardInterrupt that it always is.
 
     DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads
-    have ended what they do: they must be told. In threads that get no signals, and where somebody
-    else handles Ctrl-C, nothing is changed.
+    have ended what they do: they must be interrupted. In threads that get no signals, and where other
+    code handles Ctrl-C, nothing is changed.
     """
     if (
         threading.current_thread() is not threading.main_thread()
@@ -62,11 +62,11 @@ THREADS = min(8, os.cpu_count() or 1)
 IDLE = 8
 """Idle databases that are kept for other answers."""
 MEMORY = "2GB"
-"""Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled
+"""Most that an answer may take; beyond, the user is asked to narrow the question. Nothing is spilled
 to a disk that is measured."""
 
 _PLAIN = re.compile(r"/[\w./ +=,@%-]*")
-"""Paths whose signs mean nothing but themselves to DuckDB."""
+"""Paths without characters that are special to DuckDB."""
 
 _CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
 """How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed.
@@ -95,18 +95,18 @@ class Halt:
         interruption that comes just before a statement."""
         with self._lock:
             before, self._over = self._over, True
-        if not before and self._interrupted():
+        if not before and self._interrupt():
             threading.Thread(target=self._repeat, daemon=True).start()
 
     def _repeat(self) -> None:
-        while self._interrupted():
+        while self._interrupt():
             time.sleep(AGAIN_S)
 
-    def _interrupted(self) -> bool:
+    def _interrupt(self) -> bool:
         """Interrupt what is under way; whether anything is."""
         with self._lock:
-            for each in self._under_way:
-                each.interrupt()
+            for connection in self._under_way:
+                connection.interrupt()
             return bool(self._under_way)
 
     def begin(self, connection: duckdb.DuckDBPyConnection) -> bool:
@@ -119,7 +119,7 @@ class Halt:
     def end(self, connection: duckdb.DuckDBPyConnection) -> None:
         """The connection works for the question no longer."""
         with self._lock:
-            self._under_way = [each for each in self._under_way if each is not connection]
+            self._under_way = [other for other in self._under_way if other is not connection]
 
 
 class Halted(IolabError):
@@ -242,7 +242,7 @@ class Engine:
         check(parts)
         self._attached += [part.path for part in parts]
         with self._translate_errors():
-            paths = ", ".join(_quoted(self._plain(part.path)) for part in parts)
+            paths = ", ".join(_quote(self._plain(part.path)) for part in parts)
             self._connection.execute(
                 f"CREATE OR REPLACE TEMP VIEW {name} AS "
                 f"SELECT * FROM read_parquet([{paths}], filename = {is_named})"
@@ -251,13 +251,13 @@ class Engine:
     def _plain(self, path: Path) -> str:
         """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a
         descriptor of its folder, where it has one."""
-        whole = path.absolute()
-        if _PLAIN.fullmatch(str(whole)):
-            return str(whole)
-        folder = whole.parent
+        absolute = path.absolute()
+        if _PLAIN.fullmatch(str(absolute)):
+            return str(absolute)
+        folder = absolute.parent
         if folder not in self._folders:
             self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._folders[folder]}/{whole.name}"
+        return f"/proc/self/fd/{self._folders[folder]}/{absolute.name}"
 
     def run(self, sql: str) -> None:
         """A statement without an answer."""
@@ -306,7 +306,7 @@ class Engine:
                 raise KeyboardInterrupt from None
             self._is_reusable = False
             if isinstance(error, duckdb.Error):
-                raise self._refused(error) from None
+                raise self._translate(error) from None
             raise
 
     def _is_interrupt(self, error: Exception) -> bool:
@@ -320,7 +320,7 @@ class Engine:
             return _CTRL_C.search(str(error)) is not None
         return "Query interrupted" in str(error)
 
-    def _refused(self, error: Exception) -> IolabError:
+    def _translate(self, error: Exception) -> IolabError:
         """DuckDB's words as an error with its place."""
         import duckdb
 
@@ -340,12 +340,12 @@ class Engine:
         return FormatError(f"can't be read: {words}", where=self.place)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def whole(values: Any) -> Any:
+def int64s(values: Any) -> Any:
     """A column of counts as int64, 0 where it lacks a value."""
     return np.ma.filled(values, 0).astype(np.int64)
 

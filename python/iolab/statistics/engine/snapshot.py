@@ -4,8 +4,6 @@ and has default maps only."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import FormatError, UsageError
-from ...recording.base import layout
 from ...recording.base.layout import Kind
-from ...recording.ledger import Line
 from ..language.catalogue import OF_EVENTS, Entry, preference
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ...recording.catalogue import Catalogue
     from ...recording.read.recording import Recording, Segment
 
 
@@ -58,21 +55,21 @@ class Snapshot:
     @cached_property
     def sources(self) -> list[str]:
         """Sources of events, by name; those that were recorded and had nothing to tell included."""
-        held = {
+        names = {
             name for segment in self.sealed for name, events in segment.sources.items() if events
         }
         if self.hot is not None:
-            held |= {str(name) for name in self.hot["source"].unique().to_pylist()}
-        held |= {each["source"] for each in self.lost if each["source"]}
-        return sorted(held | (quiet(self.recording) if self.kind == "events" else set()))
+            names |= {str(name) for name in self.hot["source"].unique().to_pylist()}
+        names |= {segment["source"] for segment in self.lost if segment["source"]}
+        return sorted(names | (quiet(self.recording) if self.kind == "events" else set()))
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:
         """Sealed segments with events of a source, in a window of time."""
         return [
-            each
-            for each in self.sealed
-            if each.sources.get(source)
-            and (window is None or (each.first_ns < window[1] and each.last_ns >= window[0]))
+            segment
+            for segment in self.sealed
+            if segment.sources.get(source)
+            and (window is None or (segment.first_ns < window[1] and segment.last_ns >= window[0]))
         ]
 
     def hot_of(self, source: str) -> pa.Table | None:
@@ -81,19 +78,19 @@ class Snapshot:
             return None
         import pyarrow.compute as pc
 
-        found = self.hot.filter(pc.equal(self.hot["source"].cast("string"), source))
-        return found if found.num_rows else None
+        rows = self.hot.filter(pc.equal(self.hot["source"].cast("string"), source))
+        return rows if rows.num_rows else None
 
     def bounds(self, source: str) -> Span | None:
         """(first, last) time of the events of a source, as far as segments tell their sources
         apart; None without events."""
-        ends = [(each.first_ns, each.last_ns) for each in self.segments(source)]
+        ends = [(segment.first_ns, segment.last_ns) for segment in self.segments(source)]
         hot = self.hot_of(source)
         if hot is not None:
             import pyarrow.compute as pc
 
-            found = pc.min_max(hot["time_ns"]).as_py()
-            ends.append((found["min"], found["max"]))
+            hot_ends = pc.min_max(hot["time_ns"]).as_py()
+            ends.append((hot_ends["min"], hot_ends["max"]))
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
@@ -144,8 +141,8 @@ def choose(
         )
     preferred = entry.sources if entry else ("block",)
     if entry and entry.only:
-        held = [name for name in preferred if name in sources]
-        if not held:
+        available = [name for name in preferred if name in sources]
+        if not available:
             raise UsageError(
                 f"holds no events of {' or '.join(preferred)}, which {entry.name} counts",
                 where=place,
@@ -153,103 +150,77 @@ def choose(
                 if sources
                 else "nothing was recorded there",
             )
-        return held[0], []
+        return available[0], []
     if not sources:
         raise FormatError("holds no events", where=place)
-    first, *others = preference(list(sources), preferred)
+    first, *other_sources = preference(list(sources), preferred)
     return first, [
-        f"{first} events; --source {' or '.join(others)} for the others"
-    ] if others else []
+        f"{first} events; source {' or '.join(other_sources)} has the others"
+    ] if other_sources else []
 
 
-FRESH_NS = 10**9
-"""A folder that changed so short a time ago may change again without its time telling: what is seen
-of it then is not remembered."""
 MOST = 4
-"""Recordings that are remembered."""
+"""Recordings of which deleted segments are remembered."""
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Gone:
-    """Ascending by number. numbers; first_ns, last_ns: of their events. of: by source, whether they
-    have events of it."""
+class DeletedSegments:
+    """Segments without events that have a default map, ascending by number.
+
+    Attributes:
+        numbers, first_ns, last_ns: of each. has_source: by source, whether they had its events.
+    """
 
     numbers: Integers
     first_ns: Integers
     last_ns: Integers
-    of: Mapping[str, npt.NDArray[np.bool_]]
+    has_source: Mapping[str, npt.NDArray[np.bool_]]
 
     def within(self, span: Span) -> list[int]:
         """Numbers of those that meet a window."""
-        found: list[int] = self.numbers[
+        numbers: list[int] = self.numbers[
             (self.first_ns < span[1]) & (self.last_ns >= span[0])
         ].tolist()
-        return found
+        return numbers
 
     def span(self, source: str) -> Span | None:
         """(first, last) ns of a source; None where there is nothing of it."""
-        held = self.of.get(source)
-        if held is None or not held.any():
+        has_source = self.has_source.get(source)
+        if has_source is None or not has_source.any():
             return None
-        return int(self.first_ns[held].min()), int(self.last_ns[held].max())
+        return int(self.first_ns[has_source].min()), int(self.last_ns[has_source].max())
 
 
-_held: dict[Path, tuple[tuple[int, ...], Gone]] = {}
-_guard = threading.Lock()
+_deleted: dict[Path, tuple[Catalogue, DeletedSegments]] = {}
 
 
-def gone(snap: Snapshot) -> Gone:
-    """What is known of them; those without a readable line count for nothing."""
+def deleted_segments(snap: Snapshot) -> DeletedSegments:
+    """Deleted segments of which maps remain; those without a readable line count for nothing."""
     catalogue = snap.recording.catalogue()
-    through, lines = catalogue.facts.dropped_through, catalogue.segments
-    folder = snap.place / layout.MAPS / "io.latency"
-    try:
-        status = folder.stat()
-    except OSError:
-        return _made({}, [])
-    # a repair rebuilds the list: more of its lines can be read then
-    list_inode = _inode(snap.place / layout.SEGMENTS)
-    seen = (status.st_ino, status.st_mtime_ns, through, lines.damaged, list_inode)
-    with _guard:
-        held = _held.pop(folder, None)
-        if held is None or held[0] != seen:
-            held = (
-                seen,
-                _made(
-                    lines.lines,
-                    [number for number in layout.sealed_numbers(folder) if number <= through]
-                    if through
-                    else [],
-                ),
-            )
-        if time.time_ns() - status.st_mtime_ns > FRESH_NS:
-            _held[folder] = held
-            while len(_held) > MOST:
-                del _held[next(iter(_held))]
-        return held[1]
+    latest = _deleted.get(snap.place)
+    if latest is None or latest[0] is not catalogue:
+        latest = _deleted[snap.place] = catalogue, _find_deleted(catalogue)
+        while len(_deleted) > MOST:
+            _deleted.pop(next(iter(_deleted)), None)
+    return latest[1]
 
 
-def _inode(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return 0
-
-
-def _made(lines: Mapping[int, Line], numbers: list[int]) -> Gone:
-    told = [
+def _find_deleted(catalogue: Catalogue) -> DeletedSegments:
+    lines, through = catalogue.segments.lines, catalogue.facts.dropped_through
+    numbers = sorted(number for number in catalogue.maps.get("io.latency", ()) if number <= through)
+    segments = [
         (number, line["first_ns"], line["last_ns"], line.get("sources", {}))
         for number in numbers
         if isinstance((line := lines.get(number, {})).get("first_ns"), int)
         and isinstance(line.get("last_ns"), int)
     ]
-    names = {source for *_, sources in told for source in sources}
-    first, last = (np.array([each[place] for each in told], dtype=np.int64) for place in (1, 2))
-    return Gone(
-        np.array([each[0] for each in told], dtype=np.int64),
-        first,
-        last,
-        {name: np.array([name in sources for *_, sources in told], dtype=bool) for name in names},
+    names = {source for *_, sources in segments for source in sources}
+    number, first, last = (
+        np.array([segment[place] for segment in segments], dtype=np.int64) for place in range(3)
     )
+    has_source = {
+        name: np.array([name in sources for *_, sources in segments], dtype=bool) for name in names
+    }
+    return DeletedSegments(number, first, last, has_source)

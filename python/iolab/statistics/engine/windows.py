@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording asked for a span of time: which source answers, in which columns, under which
+"""A span of time of a recording: which source answers, in which columns, under which
 conditions."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...recording.base.layout import Kind
 from ..language.conditions import sql_of
 from ..language.intervals import columns_of, round_interval
 from ..language.names import Filter
-from .coverage import Losses, begun_ns, clipped, covered, losses_of, sessions_of
+from .coverage import Losses, begun_ns, clip, covered_spans, losses_of, sessions_of
 from .engine import Engine
 from .snapshot import Snapshot, Span
 
@@ -28,10 +28,10 @@ class Window:
 
     Attributes:
         snap: of the recording. source: of the events.
-        first_ns, until_ns: the span. cuts_first, cuts_until: whether it was asked for, so that
+        first_ns, until_ns: the span. cuts_first, cuts_until: whether the question sets that end, so that
         events before or after it exist or may exist. base_ns: start of the column with first_ns. interval_ns: length of a column;
         columns: how many. earlier: whether it holds time of which only default maps remain.
-        recorded: when it recorded the source within the span, None where nobody knows. losses: what
+        recorded: when it recorded the source within the span, None where that is unknown. losses: what
         was lost within it.
     """
 
@@ -94,6 +94,12 @@ class Window:
         return ("source = $source", *cut, *texts), {**bound, **ends, "source": self.source}
 
 
+def whole_window(snap: Snapshot, source: str, span: Span, interval_ns: int) -> Window:
+    """The window of all events of a snapshot, which are in a span, without losses."""
+    no_losses = Losses(0, 0, 0, ())
+    return Window(snap, source, *span, False, False, interval_ns, False, None, no_losses)
+
+
 def window_of(
     snap: Snapshot,
     source: str,
@@ -104,12 +110,12 @@ def window_of(
     *,
     earlier: Span | None = None,
 ) -> Window:
-    """The window, from where to where it was asked for, otherwise all that was recorded.
+    """The window, from `from_ns` to `until_ns`, where these are open all that was recorded.
 
     `earlier` is what default maps hold of segments that retention removed. UsageError where the
     window is empty.
     """
-    ends = [each for each in (snap.bounds(source), earlier) if each is not None]
+    ends = [end for end in (snap.bounds(source), earlier) if end is not None]
     lost = [
         (segment["from_ns"], segment["until_ns"] - 1)
         for segment in snap.lost
@@ -122,11 +128,11 @@ def window_of(
         min((end[0] for end in ends), default=begun),
         max((end[1] for end in ends), default=begun),
     )
-    spans = covered(snap, last)
+    spans = covered_spans(snap, last)
     if spans is not None and earlier is not None:
         # a lost first map ends before the first map that exists: what lies between was recorded
         begin = min([earlier[0], *(loss[0] for loss in lost)])
-        spans = joined([*clipped(sessions_of(snap, last) or (), (begin, last + 1)), *spans])
+        spans = joined([*clip(sessions_of(snap, last) or (), (begin, last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
     low = (
         from_ns
@@ -142,7 +148,7 @@ def window_of(
         )
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
     own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))
-    recorded = None if own is None else tuple(clipped(own, (low, high)))
+    recorded = None if own is None else tuple(clip(own, (low, high)))
     return Window(
         snap,
         source,
@@ -161,7 +167,7 @@ def end_of(snap: Snapshot, source: str) -> int:
     """Where an answer to all that was recorded of a source ends."""
     bounds = snap.bounds(source)
     last = 0 if bounds is None else bounds[1]
-    return _after(last, covered(snap, last))
+    return _after(last, covered_spans(snap, last))
 
 
 def _after(last_ns: int, spans: Sequence[Span] | None) -> int:

@@ -17,7 +17,18 @@ import pyarrow as pa
 
 from ...recording.base.layout import telling
 from . import listed, tables
-from .paths import DAY, TIERS, Content, File, Tier, files, folder, folder_name, path_of, replaced
+from .paths import (
+    DAY,
+    TIERS,
+    Content,
+    File,
+    Tier,
+    files,
+    folder,
+    folder_name,
+    path_of,
+    replaced_files,
+)
 from .tables import About, Sums
 
 SINGLES, MANY = 8, 64
@@ -45,7 +56,10 @@ class Merger:
             place = folder(self._directory, tier, self._name)
             with telling(place, "remove what was merged"):
                 for path in [
-                    *(each.path for each in replaced(self._directory, tier, self._name)),
+                    *(
+                        replaced_file.path
+                        for replaced_file in replaced_files(self._directory, tier, self._name)
+                    ),
                     *place.glob(".*.tmp"),
                 ]:
                     listed.drop(path)
@@ -71,15 +85,17 @@ class Merger:
         in the longest tier yet."""
         long = self._files(TIERS[-1])
         begin = long[-1].last if long else 0
-        held: list[tuple[int, File]] = []
-        for each in files(self._directory, TIERS[0], self._name, through):
-            if each.last > begin:
+        files_by_hour: list[tuple[int, File]] = []
+        for second_file in files(self._directory, TIERS[0], self._name, through):
+            if second_file.last > begin:
                 # a late event does not bring an hour back that is over
-                latest = held[-1][0] if held else 0
-                held.append((max(latest, self.about(each).first_s // _HOUR), each))
+                latest = files_by_hour[-1][0] if files_by_hour else 0
+                files_by_hour.append(
+                    (max(latest, self.about(second_file).first_s // _HOUR), second_file)
+                )
         return [
             part
-            for _, group in groupby(held, key=lambda pair: pair[0])
+            for _, group in groupby(files_by_hour, key=lambda pair: pair[0])
             for part in self._split(TIERS[0], [file for _, file in group])
         ]
 
@@ -95,12 +111,12 @@ class Merger:
 
     def _hour(self, hour: Sequence[File]) -> None:
         """An hour that is over: into the longer tiers, shortest first, then into one file."""
-        whole = File(hour[0].first, hour[-1].last, Path())
-        fine = taken = self._sum(hour)
+        whole_hour = File(hour[0].first, hour[-1].last, Path())
+        fine = longer_sums = self._sum(hour)
         for tier in TIERS[1:]:
-            taken = taken.longer(tier.seconds)
-            if not any(whole.within(file) for file in self._files(tier)):
-                self._write(tier, whole, [taken])
+            longer_sums = longer_sums.longer(tier.seconds)
+            if not any(whole_hour.within(file) for file in self._files(tier)):
+                self._write(tier, whole_hour, [longer_sums])
         if len(hour) > 1:
             self._into_one(TIERS[0], hour, [fine])
 
@@ -108,18 +124,19 @@ class Merger:
         """Hours of a day that is over, one after the other, so that never the whole of it is in
         memory."""
         merged = min(
-            (found[-1].last if found else 0) for found in (self._files(tier) for tier in TIERS[1:])
+            (merged_files[-1].last if merged_files else 0)
+            for merged_files in (self._files(tier) for tier in TIERS[1:])
         )
-        held = [file for file in self._files(tier) if file.last <= merged]
+        merged_hours = [file for file in self._files(tier) if file.last <= merged]
         days = [
             part
-            for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)
+            for _, group in groupby(merged_hours, key=lambda each: self.about(each).first_s // DAY)
             for part in self._split(tier, list(group))
         ]
         for day, _ in pairwise(days):
             if len(day) > 1:
-                width = max(self.about(each).width for each in day)
-                self._into_one(tier, day, (tables.read(each.path).wider(width) for each in day))
+                width = max(self.about(hour).width for hour in day)
+                self._into_one(tier, day, (tables.read(hour.path).wider(width) for hour in day))
 
     def age(
         self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]
@@ -132,20 +149,20 @@ class Merger:
         that is known.
         """
         begins: dict[str, int] = {}
-        whole, pending = floors.get(TIERS[-1].name, 0), self._pending_s()
+        least_s, pending = floors.get(TIERS[-1].name, 0), self._pending_s()
         for tier in TIERS:
             oldest, floor = (
-                max(whole, min(each, pending))
-                for each in (until_s - keep_s[tier.name], floors.get(tier.name, 0))
+                max(least_s, min(end_s, pending))
+                for end_s in (until_s - keep_s[tier.name], floors.get(tier.name, 0))
             )
-            for each in self._files(tier):
-                told = self.about(each)
-                end = told.last_s + tier.seconds
+            for old_file in self._files(tier):
+                about = self.about(old_file)
+                end = about.last_s + tier.seconds
                 if end <= max(oldest, floor):
-                    self._remove([each])
+                    self._remove([old_file])
                     begins[tier.name] = max(begins.get(tier.name, 0), end)
-                elif told.first_s < floor:
-                    self._cut(tier, each, floor)
+                elif about.first_s < floor:
+                    self._cut(tier, old_file, floor)
             for file, content in listed.listed_in(self._directory, tier, self._name):
                 is_old = content is not None and content.last_s + tier.seconds <= max(oldest, floor)
                 if is_old and not file.path.exists():
@@ -156,19 +173,19 @@ class Merger:
 
     def latest(self) -> dict[Tier, Content]:
         """The last file of each tier."""
-        found = {}
+        latest = {}
         for tier in TIERS:
             for file in self._files(tier)[-1:]:
                 about = self.about(file)
-                found[tier] = Content(file.first, file.last, about.first_s, about.last_s)
-        return found
+                latest[tier] = Content(file.first, file.last, about.first_s, about.last_s)
+        return latest
 
     def _pending_s(self) -> int:
         """The hour that is not in the longest tier yet: the second in which it begins."""
         long = self._files(TIERS[-1])
         begin = long[-1].last if long else 0
-        held = [self.about(file).first_s for file in self._files(TIERS[0]) if file.last > begin]
-        return min(held, default=2**62) // _HOUR * _HOUR
+        begins_s = [self.about(file).first_s for file in self._files(TIERS[0]) if file.last > begin]
+        return min(begins_s, default=2**62) // _HOUR * _HOUR
 
     def about(self, each: File) -> About:
         """What a file says of itself."""
@@ -180,14 +197,7 @@ class Merger:
         return files(self._directory, tier, self._name)
 
     def _sum(self, parts: Sequence[File]) -> Sums:
-        found = [tables.read(part.path) for part in parts]
-        width, first = max(each.width for each in found), found[0]
-        return Sums(
-            tables.added([each.wider(width).table for each in found], first.form),
-            first.form,
-            width,
-            first.bits,
-        )
+        return tables.add([tables.read(part.path) for part in parts])
 
     def _into_one(self, tier: Tier, parts: Sequence[File], sums: Iterable[Sums]) -> None:
         self._write(tier, File(parts[0].first, parts[-1].last, Path()), sums)
@@ -202,11 +212,11 @@ class Merger:
         )
 
     def _remove(self, gone: Sequence[File]) -> None:
-        for each in gone:
-            with telling(each.path, "remove what was kept"):
-                listed.drop(each.path)
-                each.path.unlink(missing_ok=True)
-            self._about.pop(each.path, None)
+        for file in gone:
+            with telling(file.path, "remove what was kept"):
+                listed.drop(file.path)
+                file.path.unlink(missing_ok=True)
+            self._about.pop(file.path, None)
 
     def _cut(self, tier: Tier, each: File, floor: int) -> None:
         sums = tables.read(each.path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ...recording.base.intervals import without
-from ..engine.coverage import clipped, sessions_of
+from ..engine.coverage import clip, sessions_of
 from ..engine.snapshot import Snapshot, Span
 from ..language.catalogue import LAST, preference
 from ..language.intervals import SECOND
@@ -18,7 +18,7 @@ from ..language.names import Statistic, parse, same
 from ..tiers.counters import is_parted
 from .definitions import Definition, read_definitions
 from .listed import Lost, lost_files
-from .paths import TIERS, File, Tier, chosen, files, folder_name
+from .paths import TIERS, File, Tier, choose_files, files, folder_name
 from .state import Kept, read_state
 
 
@@ -34,9 +34,9 @@ def source_of(
     """(the source, None where there is none of those that could answer; then why, in words)."""
     entry, counter = statistic.entry, statistic.entry.counter
     if wanted is not None:
-        found = wanted in samples if is_counted(statistic, wanted) else wanted in events
-        return (wanted, "") if found else (None, f"nothing of {wanted} is recorded")
-    asks = [each.field for each in statistic.filters] + (
+        is_recorded = wanted in samples if is_counted(statistic, wanted) else wanted in events
+        return (wanted, "") if is_recorded else (None, f"nothing of {wanted} is recorded")
+    asks = [condition.field for condition in statistic.filters] + (
         [statistic.breakdown] if statistic.breakdown else []
     )
     tells = (
@@ -79,18 +79,22 @@ class Held:
         """The second from which on a tier has it."""
         return max(self.first_ns // SECOND, self.kept.begins.get(tier.name, 0))
 
-    def needed(self, first_ns: int) -> Tier:
+    def finest_tier(self, first_ns: int) -> Tier:
         """The finest tier that goes back as far as a moment, or as anything does."""
         goal = max(first_ns // SECOND, min(self.begin_s(tier) for tier in TIERS))
         return next(tier for tier in TIERS if self.begin_s(tier) <= goal)
 
     def usable(self, interval_ns: int, first_ns: int, until_ns: int) -> list[Tier]:
-        """Tiers whose sums fit into columns and into a window."""
+        """Tiers with sums that fit into columns and into a window."""
 
         def fits(tier: Tier) -> bool:
             length = tier.seconds * SECOND
-            ends = [each for each in (first_ns, until_ns) if self.first_ns < each < self.until_ns]
-            return not any(each % length for each in (interval_ns, *ends))
+            ends = [
+                time_ns
+                for time_ns in (first_ns, until_ns)
+                if self.first_ns < time_ns < self.until_ns
+            ]
+            return not any(end % length for end in (interval_ns, *ends))
 
         return [tier for tier in TIERS if fits(tier)]
 
@@ -98,16 +102,16 @@ class Held:
         """Files of some tiers that hold every segment once."""
         name, lost = (
             folder_name(self.wanted.statistic),
-            {each.file.path for each in self.lost(tiers)},
+            {segment.file.path for segment in self.lost(tiers)},
         )
-        return chosen(
+        return choose_files(
             [
                 (
                     tier,
                     [
-                        each
-                        for each in files(self.directory, tier, name, self.kept.through)
-                        if each.path not in lost
+                        file
+                        for file in files(self.directory, tier, name, self.kept.through)
+                        if file.path not in lost
                     ],
                 )
                 for tier in tiers
@@ -117,38 +121,41 @@ class Held:
     def lost(self, tiers: Collection[Tier]) -> list[Lost]:
         """Files of some tiers that are damaged or missing, and not in another one of their tier."""
         name = folder_name(self.wanted.statistic)
-        found = [
-            each
-            for each in lost_files(self.directory)
-            if each.tier in tiers
-            and each.file.path.parent.name == name
-            and each.file.last <= self.kept.through
+        lost_of_statistic = [
+            lost_file
+            for lost_file in lost_files(self.directory)
+            if lost_file.tier in tiers
+            and lost_file.file.path.parent.name == name
+            and lost_file.file.last <= self.kept.through
         ]
-        there = {tier: files(self.directory, tier, name) for tier in {each.tier for each in found}}
+        existing_files = {
+            tier: files(self.directory, tier, name)
+            for tier in {lost_file.tier for lost_file in lost_of_statistic}
+        }
         return [
-            each
-            for each in found
+            lost_file
+            for lost_file in lost_of_statistic
             if not any(
-                each.file.within(other)
-                for other in there[each.tier]
-                if other.path != each.file.path
+                lost_file.file.within(other)
+                for other in existing_files[lost_file.tier]
+                if other.path != lost_file.file.path
             )
         ]
 
     def holes(self, tiers: Collection[Tier]) -> list[Span]:
         """Spans that lost files had, and no file of another tier has."""
         lost = self.lost(tiers)
-        held = [each for _, each in self.files(tiers)] if lost else []
+        existing = [file for _, file in self.files(tiers)] if lost else []
         return [
-            (each.first_s * SECOND, each.until_s * SECOND)
-            for each in lost
-            if each.first_s is not None
-            and each.until_s is not None
-            and not any(each.file.within(other) for other in held)
+            (segment.first_s * SECOND, segment.until_s * SECOND)
+            for segment in lost
+            if segment.first_s is not None
+            and segment.until_s is not None
+            and not any(segment.file.within(other) for other in existing)
         ]
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
-        """When it was kept, as far as some tiers go back; None where nobody knows when it was
+        """When it was kept, as far as some tiers go back; None where it is unknown when it was
         recorded at all, and no file is lost."""
         sessions = sessions_of(snap, self.until_ns, self.source)
         if sessions is None:
@@ -167,25 +174,25 @@ class Held:
                 *self.holes(tiers),
             )
         ]
-        return clipped(
-            without(sessions, [each for each in left_out if each[0] < each[1]]),
+        return clip(
+            without(sessions, [span for span in left_out if span[0] < span[1]]),
             (begin, max(begin, self.until_ns)),
         )
 
 
 def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
     """Kept statistics that have the answer, the best first: the same one, or for a plain sum one
-    that tells more apart; of several the one that goes back furthest. `source`: what it must be
+    with a breakdown; of several the longest. `source`: what it must be
     made of, None for any."""
     definitions, state = read_definitions(directory), read_state(directory)
     if definitions is None or state is None:
         return []
-    found = []
-    for name, wanted in definitions.statistics.items():
+    candidates = []
+    for name, definition in definitions.statistics.items():
         kept = state.statistics.get(name)
         if (
             kept is None
-            or kept.added_ns != wanted.added_ns
+            or kept.added_ns != definition.added_ns
             or kept.source is None
             or kept.first_ns is None
             or kept.until_ns is None
@@ -198,19 +205,27 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
         if source in (None, kept.source) and (
             same(asked, statistic) or _sums_to(asked, statistic, kept.source)
         ):
-            found.append(
-                Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns)
+            candidates.append(
+                Held(
+                    directory,
+                    statistic,
+                    definition,
+                    kept,
+                    kept.source,
+                    kept.first_ns,
+                    kept.until_ns,
+                )
             )
-    return sorted(found, key=lambda each: (not same(asked, each.statistic), each.first_ns))
+    return sorted(candidates, key=lambda each: (not same(asked, each.statistic), each.first_ns))
 
 
-def preferred(
+def choose_kept(
     held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]
 ) -> Held | None:
-    """The best one that is of what a query would take of the sources that the recording still has;
+    """The best of the source that a query would take of those that the recording still has;
     None where there is none."""
     now = source_of(asked, None, events, samples)[0]
-    return next((each for each in held if now in (None, each.source)), None)
+    return next((statistic for statistic in held if now in (None, statistic.source)), None)
 
 
 def _sums_to(asked: Statistic, statistic: Statistic, source: str) -> bool:

@@ -20,7 +20,7 @@ SCHEMA = 1
 
 MOST_BYTES = 1 << 30
 """Size on disk of all kept statistics of a recording together, paused ones included, beyond which
-the largest that goes on is suspended."""
+the largest that is being kept is suspended."""
 MOST_CPU = 0.05
 """Share of all CPU time beyond which the costliest is suspended."""
 LONGEST_S = 100 * 365 * DAY
@@ -35,7 +35,7 @@ class Definition:
 
     Attributes:
         statistic: its canonical name. source: what it is to be made of, None for what the catalogue
-        prefers. added_ns: when it was asked for, which tells it from an earlier one of the same
+        prefers. added_ns: when it was added, which identifies it among those of the same
         name. since_ns: from where on, a whole second; None for all that there is.
         pauses: (from, until) ns, whole seconds; until is None while it lasts. resumed_ns: when it
         was last resumed, 0 for never. floors: by tier, ns before which it was pruned.
@@ -53,7 +53,7 @@ class Definition:
     until_ns: int | None = None
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether it is paused now."""
         return bool(self.pauses) and self.pauses[-1][1] is None
 
@@ -62,13 +62,13 @@ class Definition:
         """Pauses, and what comes after `until_ns`."""
         return (
             self.pauses
-            if self.until_ns is None or self.paused
+            if self.until_ns is None or self.is_paused
             else (*self.pauses, (next_second(self.until_ns), None))
         )
 
     def pausing(self, at_ns: int) -> Definition:
         """Paused from a moment on, or from `until_ns` where that is earlier."""
-        if self.paused:
+        if self.is_paused:
             return replace(self, until_ns=None)
         at = at_ns if self.until_ns is None else min(at_ns, self.until_ns)
         return replace(self, pauses=(*self.pauses, (next_second(at), None)), until_ns=None)
@@ -133,7 +133,7 @@ class Definitions:
 
 
 def read_definitions(directory: Path) -> Definitions | None:
-    """None where nothing was ever asked for. ResultsError where the file is damaged, or of a newer
+    """None where nothing was ever to be kept. ResultsError where the file is damaged, or of a newer
     schema."""
     path = directory / DEFINITIONS
     hint = f"remove it and change anything (iolab keep resume {directory}): it is made again of {STATE}, without pauses and limits"
@@ -141,12 +141,12 @@ def read_definitions(directory: Path) -> Definitions | None:
     if data is None:
         return None
     try:
-        found = [_definition(statistic) for statistic in data["statistics"]]
+        definitions = [_definition(statistic) for statistic in data["statistics"]]
         kept = {tier.name: int(data["retention"][tier.name]) for tier in TIERS}
         size, share = data["budget"]["bytes"], data["budget"]["cpu_share"]
         limited = Definitions(
             int(data["revision"]),
-            {each.statistic: each for each in found},
+            {definition.statistic: definition for definition in definitions},
             kept,
             None if size is None else int(size),
             None if share is None else float(share),
@@ -184,7 +184,7 @@ def spans(data: Any) -> Spans:
 
 
 def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any] | None:
-    """A JSON object that says its kind and schema; None where there is no file.
+    """A JSON object that says its kind and schema; None without a file.
 
     ResultsError for anything else; `hint`: what to do about a damaged one.
     """

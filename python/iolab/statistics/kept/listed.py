@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .tables import About, Sums
 
 STALE = 1000
-"""Lines of files that are gone, beyond as many as there are files, before the list is written anew.
+"""Lines of deleted files, beyond the number of files, before the list is written again.
 """
 
 
@@ -49,7 +49,7 @@ class Listed:
 @dataclass(frozen=True)
 class Lost:
     """A file that is damaged or missing. first_s, until_s: seconds that it has sums of, None where
-    nobody knows."""
+    unknown."""
 
     tier: Tier
     file: File
@@ -58,7 +58,7 @@ class Lost:
     until_s: int | None
 
 
-def _added(before: Listed, more: Iterable[dict[str, Any] | None]) -> Listed:
+def _add_lines(before: Listed, more: Iterable[dict[str, Any] | None]) -> Listed:
     files, dropped = dict(before.files), set(before.dropped)
     lines, damaged = before.lines, before.damaged
     for line in more:
@@ -75,44 +75,41 @@ def _added(before: Listed, more: Iterable[dict[str, Any] | None]) -> Listed:
     return Listed(files, frozenset(dropped), lines, damaged)
 
 
-_LEDGER = Ledger(Listed(), _added)
+_LEDGER = Ledger(Listed(), _add_lines)
 _guard = threading.Lock()
 
 
-def listed(directory: Path) -> Listed:
+def read_list(directory: Path) -> Listed:
     """What is listed of a recording now."""
     return _LEDGER.content(directory / LIST)
 
 
 def note(path: Path, first_s: int, last_s: int) -> None:
     """List a file that was written. OSError where it can't be."""
-    size, crc = digest(path)
-    directory = _directory(path)
+    line, directory = _line(path, first_s, last_s), _directory(path)
     with _guard:
-        append_line(
-            directory / LIST,
-            {
-                "file": _name(path),
-                "bytes": size,
-                "digest": crc,
-                "first_s": first_s,
-                "last_s": last_s,
-            },
-        )
-        found = listed(directory)
-        if found.lines > 2 * len(found.files) + STALE:
-            rewrite(directory / LIST, found.files.values())
+        append_line(directory / LIST, line)
+        list_now = read_list(directory)
+        if list_now.lines > 2 * len(list_now.files) + STALE:
+            rewrite(directory / LIST, list_now.files.values())
+
+
+def _line(path: Path, first_s: int, last_s: int) -> dict[str, Any]:
+    """The line of a file."""
+    size, crc = digest(path)
+    times = {"first_s": first_s, "last_s": last_s}
+    return {"file": _name(path), "bytes": size, "digest": crc, **times}
 
 
 def drop(path: Path) -> None:
     """Say that a file goes, before it does. OSError where that can't be written."""
-    if _name(path) in listed(_directory(path)).files:
+    if _name(path) in read_list(_directory(path)).files:
         append_line(_directory(path) / LIST, {"file": _name(path), "dropped": True})
 
 
 def part_of(directory: Path, path: Path) -> Part:
     """A file as its line has it."""
-    line = listed(directory).files.get(_name(path), {})
+    line = read_list(directory).files.get(_name(path), {})
     size, crc = line.get("bytes"), line.get("digest")
     return Part(
         path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None
@@ -122,15 +119,15 @@ def part_of(directory: Path, path: Path) -> Part:
 def listed_in(directory: Path, tier: Tier, name: str) -> list[tuple[File, Content | None]]:
     """Files of a statistic's folder that a line lists, with their content where the line has it."""
     place = directory / "histograms" / tier.name / name
-    found = []
-    for listed_name, line in listed(directory).files.items():
+    files_of_statistic = []
+    for listed_name, line in read_list(directory).files.items():
         if not listed_name.startswith(f"{tier.name}/{name}/"):
             continue
         file = file_of(place / listed_name.rpartition("/")[2])
         if file is not None:
             times = [line.get("first_s"), line.get("last_s")]
-            found.append((file, Content.of_json([file.first, file.last, *times])))
-    return found
+            files_of_statistic.append((file, Content.of_json([file.first, file.last, *times])))
+    return files_of_statistic
 
 
 def missing_in(directory: Path, tier: Tier, name: str) -> list[File]:
@@ -140,19 +137,19 @@ def missing_in(directory: Path, tier: Tier, name: str) -> list[File]:
 
 def lost_files(directory: Path) -> list[Lost]:
     """Files that are damaged, as far as their size or an earlier check shows, or missing."""
-    found = []
-    for name, line in listed(directory).files.items():
+    losses = []
+    for name, line in read_list(directory).files.items():
         tier, file = _file(directory, name)
         if tier is None or file is None:
             continue
         words = _wrong(part_of(directory, file.path))
         # it may have been merged meanwhile
-        if words and name in listed(directory).files:
+        if words and name in read_list(directory).files:
             first, last = line.get("first_s"), line.get("last_s")
-            found.append(
+            losses.append(
                 Lost(tier, file, words, first, None if last is None else last + tier.seconds)
             )
-    return found if is_whole(directory) else [*found, *find_lost_files(directory)]
+    return losses if is_whole(directory) else [*losses, *find_lost_files(directory)]
 
 
 def is_whole(directory: Path) -> bool:
@@ -161,8 +158,8 @@ def is_whole(directory: Path) -> bool:
     return (
         place.is_file()
         and not refusal(place)
-        and not listed(directory).damaged
-        and not unlisted(directory)
+        and not read_list(directory).damaged
+        and not unlisted_files(directory)
     )
 
 
@@ -234,19 +231,19 @@ def _gaps(
 ) -> list[Lost]:
     """Losses of files that others state and that do not exist. `contents`: of `existing` files, as
     far as known."""
-    known = listed(directory)
+    list_now = read_list(directory)
     begin_s = kept.begins.get(tier.name, 0) if kept is not None else 0
     if kept is not None and kept.first_ns is not None:
         begin_s = max(begin_s, kept.first_ns // SECOND // tier.seconds * tier.seconds)
-    covering, found = list(existing), []
+    covering, losses = list(existing), []
     for content in sorted(stated, key=lambda content: (content.last, -content.first)):
-        wanted = _file_of(content)
+        stated_file = _file_of(content)
         path = path_of(directory, tier, name, content.first, content.last)
         if (
-            any(wanted.within(file) for file in covering)
+            any(stated_file.within(file) for file in covering)
             or content.last_s + tier.seconds <= begin_s
             # retention may not have noted yet that it deleted the file
-            or (not known.damaged and _name(path) in known.dropped)
+            or (not list_now.damaged and _name(path) in list_now.dropped)
         ):
             continue
         before = max((file.last for file in covering if file.last < content.first), default=None)
@@ -260,10 +257,10 @@ def _gaps(
             before + 1, content.last, path_of(directory, tier, name, before + 1, content.last)
         )
         first_s = content.first_s if file.first == content.first else min(content.first_s, end_s)
-        found.append(Lost(tier, file, "it is missing", first_s, content.last_s + tier.seconds))
+        losses.append(Lost(tier, file, "it is missing", first_s, content.last_s + tier.seconds))
         covering.append(file)
         contents = [*contents, Content(file.first, file.last, first_s, content.last_s)]
-    return found
+    return losses
 
 
 def _file_of(content: Content) -> File:
@@ -289,22 +286,13 @@ def rebuild_list(directory: Path) -> None:
     from . import tables
 
     place = directory / LIST
-    lost, known = find_lost_files(directory), listed(directory)
-    lines = [dict(line) for line in known.files.values()]
-    for path in unlisted(directory):
+    lost, list_now = find_lost_files(directory), read_list(directory)
+    lines = [dict(line) for line in list_now.files.values()]
+    for path in unlisted_files(directory):
         with suppress(FormatError, FileNotFoundError):
             tables.read(path)
             first_s, last_s, _ = _read_content(path, path.stat().st_mtime_ns)
-            size, crc = digest(path)
-            lines.append(
-                {
-                    "file": _name(path),
-                    "bytes": size,
-                    "digest": crc,
-                    "first_s": first_s,
-                    "last_s": last_s,
-                }
-            )
+            lines.append(_line(path, first_s, last_s))
     for missing in lost:
         assert missing.until_s is not None
         lines.append(
@@ -315,7 +303,7 @@ def rebuild_list(directory: Path) -> None:
             }
         )
     with telling(place, "write it again"):
-        if known.damaged or refusal(place):
+        if list_now.damaged or refusal(place):
             set_aside(place)
         if lines or place.exists():
             with _guard:
@@ -337,7 +325,7 @@ def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> Abo
 
 
 def _previous(path: Path) -> Content | None:
-    """The last file before one that is written, in its folder."""
+    """The last file before a new one, in its folder."""
     directory = _directory(path)
     tier, file = _file(directory, _name(path))
     if tier is None or file is None:
@@ -353,16 +341,16 @@ def _previous(path: Path) -> Content | None:
     )
 
 
-def unlisted(directory: Path) -> list[Path]:
+def unlisted_files(directory: Path) -> list[Path]:
     """Files that are not in the list."""
-    known = listed(directory).files
+    names = read_list(directory).files
     return [
         path
         for tier in TIERS
         for folder in sorted((directory / "histograms" / tier.name).glob("*"))
         if is_folder(folder.name)
         for path in sorted(folder.glob("*.parquet"))
-        if file_of(path) is not None and _name(path) not in known
+        if file_of(path) is not None and _name(path) not in names
     ]
 
 
@@ -379,7 +367,7 @@ def _wrong(part: Part) -> str:
 
 
 def _file(directory: Path, name: str) -> tuple[Tier | None, File | None]:
-    tier = next((each for each in TIERS if name.startswith(f"{each.name}/")), None)
+    tier = next((tier for tier in TIERS if name.startswith(f"{tier.name}/")), None)
     return tier, file_of(directory / "histograms" / name)
 
 

@@ -30,16 +30,16 @@ from .recovery import change_definitions
 from .state import Kept, read_state
 from .writer import Keeper, ahead_ns, size_of
 
-__all__ = ["add", "drop", "listed", "pause", "prune", "resume", "to_prune"]
+__all__ = ["add", "drop", "list_kept", "pause", "prune", "resume", "to_prune"]
 
 LONGEST = 1000
 """Characters of a statistic's name."""
 MOST = 100
 """Statistics of a recording."""
 WAIT_S = 3.0
-"""Seconds that a recorder has to take a change up before it is told as pending."""
+"""Seconds that a recorder has to accept a change before it is reported as pending."""
 UNFINISHED = "not all segments are included yet: iolab keep resume, another iolab keep command or the next recording continues"
-"""Why one is pending though nobody records."""
+"""Why a statistic is pending though nothing is recorded."""
 
 
 def add(
@@ -61,14 +61,14 @@ def add(
     """
     must_age(directory)
     now = now_of(directory) if now_ns is None else now_ns
-    wanted = [checked(name) for name in names]
+    statistics = [parse_name(name) for name in names]
 
     def how(before: Definitions) -> Definitions:
         after = before
-        for asked in wanted:
-            if any(means(held, asked) for held in after.statistics):
+        for statistic in statistics:
+            if any(means(held, statistic) for held in after.statistics):
                 raise UsageError(
-                    f"{asked} is kept already", where=directory, hint="iolab keep list shows it"
+                    f"{statistic} is kept already", where=directory, hint="iolab keep list shows it"
                 )
             if len(after.statistics) >= MOST:
                 raise UsageError(
@@ -78,7 +78,7 @@ def add(
                 )
             after = after.with_(
                 Definition(
-                    str(asked),
+                    str(statistic),
                     now,
                     source,
                     None if backfill else now // SECOND * SECOND,
@@ -87,7 +87,7 @@ def add(
             )
         return after
 
-    return changed(directory, how, wait_s, work_s)
+    return change(directory, how, wait_s, work_s)
 
 
 def pause(
@@ -112,7 +112,7 @@ def resume(
     until_ns: int | None = None,
     work_s: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Go on with what was paused, or suspended by the budget.
+    """Continue what was paused, or suspended by the budget.
 
     `until_ns`: when it pauses of itself; None for never. What is kept for longer than that already
     stays so.
@@ -120,16 +120,18 @@ def resume(
     now = now_of(directory) if now_ns is None else now_ns
     at = next_second(now)
 
-    def how(held: Definition) -> Definition:
-        if held.until_ns is not None and held.until_ns <= now:
-            held = held.pausing(now)
+    def how(definition: Definition) -> Definition:
+        if definition.until_ns is not None and definition.until_ns <= now:
+            definition = definition.pausing(now)
         until = until_ns
-        if held.paused:
-            first = held.pauses[-1][0]
-            held = replace(held, pauses=(*held.pauses[:-1], (first, max(at, first))))
+        if definition.is_paused:
+            first = definition.pauses[-1][0]
+            definition = replace(
+                definition, pauses=(*definition.pauses[:-1], (first, max(at, first)))
+            )
         elif until is not None:
-            until = None if held.until_ns is None else max(until, held.until_ns)
-        return replace(held, resumed_ns=now, until_ns=until)
+            until = None if definition.until_ns is None else max(until, definition.until_ns)
+        return replace(definition, resumed_ns=now, until_ns=until)
 
     return _each(directory, names, (wait_s, work_s), how)
 
@@ -170,20 +172,20 @@ def to_prune(
     """What `prune` would delete: (statistic, tier, from, until) in ns, without what is empty."""
     must_be_past(directory, before_ns)
     definitions = read_definitions(directory) or Definitions()
-    held, tiers = _found(directory, names, definitions), _and_finer(tier)
+    kept_names, tiers = _find_names(directory, names, definitions), _and_finer(tier)
     return [
         (
             row["statistic"],
-            each["tier"],
-            each["first_ns"],
-            min(each["until_ns"], before_ns // SECOND * SECOND),
+            tier["tier"],
+            tier["first_ns"],
+            min(tier["until_ns"], before_ns // SECOND * SECOND),
         )
-        for row in listed(directory)
-        if row["statistic"] in held
-        for each in row["tiers"]
-        if each["tier"] in tiers
-        and each["first_ns"] is not None
-        and each["first_ns"] < before_ns // SECOND * SECOND
+        for row in list_kept(directory)
+        if row["statistic"] in kept_names
+        for tier in row["tiers"]
+        if tier["tier"] in tiers
+        and tier["first_ns"] is not None
+        and tier["first_ns"] < before_ns // SECOND * SECOND
     ]
 
 
@@ -198,7 +200,7 @@ def must_be_past(directory: Path, before_ns: int) -> None:
 
 
 def _and_finer(tier: str) -> list[str]:
-    places = [each.name for each in TIERS]
+    places = [tier.name for tier in TIERS]
     if tier not in places:
         raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
     return places[: places.index(tier) + 1]
@@ -217,11 +219,11 @@ def drop(
 
     def how(before: Definitions) -> Definitions:
         after = before
-        for name in _found(directory, names, before):
+        for name in _find_names(directory, names, before):
             after = after.without(name)
         return after
 
-    return changed(directory, how, wait_s, work_s)
+    return change(directory, how, wait_s, work_s)
 
 
 def must_age(directory: Path) -> None:
@@ -234,18 +236,18 @@ def must_age(directory: Path) -> None:
         )
 
 
-def checked(name: str) -> Statistic:
+def parse_name(name: str) -> Statistic:
     """The statistic of a name that can be kept. UsageError where it can't."""
     if len(name) > LONGEST:
         raise UsageError(
             f"the statistic's name has {len(name)} characters, and {LONGEST} are the most that is kept"
         )
-    asked = parse(name)
-    if len(str(asked)) > LONGEST:
+    statistic = parse(name)
+    if len(str(statistic)) > LONGEST:
         raise UsageError(
-            f"the statistic's name has {len(str(asked))} characters, and {LONGEST} are the most that is kept"
+            f"the statistic's name has {len(str(statistic))} characters, and {LONGEST} are the most that is kept"
         )
-    return asked
+    return statistic
 
 
 def means(name: str, asked: Statistic) -> bool:
@@ -256,20 +258,22 @@ def means(name: str, asked: Statistic) -> bool:
         return False
 
 
-def _found(directory: Path, names: Sequence[str], definitions: Definitions) -> list[str]:
-    held = list(definitions.statistics)
-    found = []
+def _find_names(directory: Path, names: Sequence[str], definitions: Definitions) -> list[str]:
+    kept_names = list(definitions.statistics)
+    matches = []
     for name in names:
-        if name in held:
+        if name in kept_names:
             # of a newer iolab perhaps, of which this one knows nothing
-            found.append(name)
+            matches.append(name)
             continue
-        asked = checked(name)
-        match = next((each for each in held if means(each, asked)), None)
+        statistic = parse_name(name)
+        match = next((kept_name for kept_name in kept_names if means(kept_name, statistic)), None)
         if match is None:
-            raise UsageError(f"{asked} is not kept", where=directory, hint=near(str(asked), held))
-        found.append(match)
-    return found if names else held
+            raise UsageError(
+                f"{statistic} is not kept", where=directory, hint=near(str(statistic), kept_names)
+            )
+        matches.append(match)
+    return matches if names else kept_names
 
 
 def _each(
@@ -280,17 +284,17 @@ def _each(
 ) -> list[dict[str, Any]]:
     def all_of_them(before: Definitions) -> Definitions:
         after = before
-        for name in _found(directory, names, before):
+        for name in _find_names(directory, names, before):
             after = after.with_(how(before.statistics[name]))
         return after
 
-    return changed(directory, all_of_them, *limits)
+    return change(directory, all_of_them, *limits)
 
 
-def changed(
+def change(
     directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None
 ) -> list[dict[str, Any]]:
-    """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept
+    """Change what is to be kept, and apply it: by the recorder, else here. What is kept
     then, as `listed` has it."""
     read_facts(directory)
     revision = change_definitions(directory, how).revision
@@ -299,17 +303,19 @@ def changed(
             end = float("inf") if work_s is None else time.monotonic() + work_s
             keeper = Keeper(directory, going=lambda: time.monotonic() < end)
             keeper.look()
-            return [_unfinished(row) if not keeper.is_done else row for row in listed(directory)]
+            return [
+                _mark_unfinished(row) if not keeper.is_done else row for row in list_kept(directory)
+            ]
     limit = time.monotonic() + wait_s
     while time.monotonic() < limit:
         state = read_state(directory)
         if state is not None and state.revision >= revision:
             break
         time.sleep(0.1)
-    return listed(directory)
+    return list_kept(directory)
 
 
-def _unfinished(row: dict[str, Any]) -> dict[str, Any]:
+def _mark_unfinished(row: dict[str, Any]) -> dict[str, Any]:
     return (
         {**row, "state": "pending", "why": UNFINISHED}
         if row["state"] in ("kept", "waiting")
@@ -319,7 +325,7 @@ def _unfinished(row: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _at_rest(directory: Path) -> Iterator[bool]:
-    """Whether nobody writes the recording; then its lock is held meanwhile."""
+    """Whether nothing writes the recording; then its lock is held meanwhile."""
     lock: IO[str] | None
     try:
         lock = take_lock(directory)
@@ -341,14 +347,14 @@ def now_of(directory: Path) -> int:
 
 
 ADDING = "what is still there is being added"
-"""Why one waits whose backfill is under way."""
+"""Why a statistic waits during its backfill."""
 
 
-def listed(directory: Path) -> list[dict[str, Any]]:
+def list_kept(directory: Path) -> list[dict[str, Any]]:
     """A row for each statistic; none where nothing is kept. ResultsError where there is no
     recording.
 
-    `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be
+    `state`: kept; pending (not accepted yet); waiting (nothing was recorded yet that it could be
     made of: `why`); paused; suspended by the budget (`why`). Of what pauses of itself, `why` says
     when. `since_ns`: from where on something is left of it. `gaps`: times between since and until
     in which it was paused or suspended, or of which segments could not be kept. Times are ns, sizes
@@ -359,10 +365,10 @@ def listed(directory: Path) -> list[dict[str, Any]]:
     if definitions is None:
         return []
     state = read_state(directory)
-    held = state.statistics if state is not None else {}
+    kept_statistics = state.statistics if state is not None else {}
     return [
-        _row(directory, wanted, held.get(name), definitions)
-        for name, wanted in definitions.statistics.items()
+        _row(directory, definition, kept_statistics.get(name), definitions)
+        for name, definition in definitions.statistics.items()
     ]
 
 
@@ -387,19 +393,17 @@ def _row(
         "kind": _kind(wanted.statistic),
         "since_ns": since,
         "until_ns": so_far.until_ns,
-        "bytes": sum(each["bytes"] for each in tiers),
+        "bytes": sum(tier["bytes"] for tier in tiers),
         "cpu_ns": so_far.cpu_ns,
-        "rows": sum(each["rows"] for each in tiers),
+        "rows": sum(tier["rows"] for tier in tiers),
         "segments": so_far.segments,
         "tiers": tiers,
-        "gaps": [
-            list(each) for each in gaps if each[1] is None or each[1] > max(each[0], since or 0)
-        ],
+        "gaps": [list(gap) for gap in gaps if gap[1] is None or gap[1] > max(gap[0], since or 0)],
     }
 
 
 def _since(kept: Kept) -> int | None:
-    """Where what is left begins: the longest that any tier goes back."""
+    """The earliest time of which a tier still has sums."""
     if kept.first_ns is None:
         return None
     return max(kept.first_ns, min(kept.begins.get(tier.name, 0) for tier in TIERS) * SECOND)
@@ -408,9 +412,9 @@ def _since(kept: Kept) -> int | None:
 def _state(directory: Path, wanted: Definition, kept: Kept | None) -> tuple[str, str]:
     if kept is None:
         return "pending", ""
-    if _known(wanted.statistic) is None:
+    if _parse_known(wanted.statistic) is None:
         return "waiting", "this iolab does not know the statistic; a newer version continues it"
-    if wanted.paused:
+    if wanted.is_paused:
         return "paused", ""
     if kept.is_suspended and kept.resumed_ns == wanted.resumed_ns:
         return "suspended", kept.why
@@ -433,7 +437,7 @@ def _when(ns: int) -> str:
     return f"{datetime.fromtimestamp(ns // SECOND, UTC):%Y-%m-%dT%H:%M:%S}Z"
 
 
-def _known(name: str) -> Statistic | None:
+def _parse_known(name: str) -> Statistic | None:
     try:
         return parse(name)
     except UsageError:
@@ -441,7 +445,7 @@ def _known(name: str) -> Statistic | None:
 
 
 def _kind(name: str) -> str:
-    statistic = _known(name)
+    statistic = _parse_known(name)
     if statistic is None:
         return "series"
     return "heat" if statistic.breakdown in MAPPED else "stack" if statistic.breakdown else "series"
@@ -451,16 +455,16 @@ def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> d
     """What a tier holds; a file that a merge replaces meanwhile, or a damaged one, counts for
     nothing."""
     sizes, rows, first, until = 0, 0, None, None
-    found = files(directory, tier, folder_name(name))
-    for each in found:
+    tier_files = files(directory, tier, folder_name(name))
+    for tier_file in tier_files:
         try:
-            told = tables.about(each.path)
-            sizes += each.path.stat().st_size
+            about = tables.about(tier_file.path)
+            sizes += tier_file.path.stat().st_size
         except (FileNotFoundError, FormatError):
             continue
-        rows += told.rows
-        first = told.first_s * SECOND if first is None else min(first, told.first_s * SECOND)
-        end = (told.last_s + tier.seconds) * SECOND
+        rows += about.rows
+        first = about.first_s * SECOND if first is None else min(first, about.first_s * SECOND)
+        end = (about.last_s + tier.seconds) * SECOND
         until = end if until is None else max(until, end)
     return {
         "tier": tier.name,
@@ -468,7 +472,7 @@ def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> d
         "keep_s": definitions.retention[tier.name],
         "first_ns": first,
         "until_ns": until,
-        "files": len(found),
+        "files": len(tier_files),
         "bytes": sizes,
         "rows": rows,
     }
@@ -535,7 +539,7 @@ def limit(
             )
         return after
 
-    changed(directory, how, wait_s, work_s)
+    change(directory, how, wait_s, work_s)
     return limits(directory)
 
 
@@ -552,16 +556,16 @@ COUNTED = ("io.ops[op]", "io.bytes[op]")
 
 def defaults(sources: Collection[str]) -> list[str]:
     """Statistics for what is recorded, by name."""
-    found = [name for source in sources for name in OF_SOURCE.get(source, ())]
+    names = [name for source in sources for name in OF_SOURCE.get(source, ())]
     if "counters" in sources and "block" not in sources:
-        found += COUNTED
-    return found
+        names += COUNTED
+    return names
 
 
 def begin(
     directory: Path, sources: Collection[str], asked: Sequence[str] | None, now_ns: int
 ) -> Definitions | None:
-    """What is kept from now on: `asked`, beside what was kept there before; the defaults where that
+    """What is kept from now on: `asked`, and what was kept there before; the defaults where that
     is None and nothing was ever kept.
 
     None where nothing is. ResultsError where it can't be written.
@@ -575,8 +579,8 @@ def begin(
     def how(before: Definitions) -> Definitions:
         after = before
         for name in names:
-            statistic = checked(name)
-            if not any(means(held, statistic) for held in after.statistics):
+            statistic = parse_name(name)
+            if not any(means(kept_name, statistic) for kept_name in after.statistics):
                 after = after.with_(
                     Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND)
                 )

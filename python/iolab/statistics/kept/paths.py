@@ -2,8 +2,8 @@
 """Where kept statistics lie: `histograms/<tier>/<folder>/<first>-<last>.parquet`, with the numbers
 of the segments that are in it.
 
-A file is there as a whole or not at all; one whose segments another file of its tier holds as well
-is what a merge left: it counts no more.
+A file is written as a whole or not at all. A file counts no more if another file of its tier has all
+its segments: a merge replaced it.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def path_of(directory: Path, tier: Tier, name: str, first: int, last: int) -> Pa
 def files(directory: Path, tier: Tier, name: str, through: int | None = None) -> list[File]:
     """Files that count, ascending; without those beyond the segment `through`, which are not
     settled yet."""
-    found = _listed(folder(directory, tier, name))
-    held = [each for each in found if through is None or each.last <= through]
-    held.sort(key=lambda each: (each.first, -each.last))
+    folder_files = _files_in(folder(directory, tier, name))
+    settled = [file for file in folder_files if through is None or file.last <= through]
+    settled.sort(key=lambda each: (each.first, -each.last))
     kept: list[File] = []
-    for each in held:
+    for each in settled:
         if not kept or not each.within(kept[-1]):
             kept.append(each)
     return kept
@@ -138,15 +138,15 @@ def _status(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_ctime_ns
 
 
-def replaced(directory: Path, tier: Tier, name: str) -> list[File]:
+def replaced_files(directory: Path, tier: Tier, name: str) -> list[File]:
     """Files that count no more."""
     counting = set(files(directory, tier, name))
-    return [each for each in _listed(folder(directory, tier, name)) if each not in counting]
+    return [file for file in _files_in(folder(directory, tier, name)) if file not in counting]
 
 
-def _listed(place: Path) -> list[File]:
+def _files_in(place: Path) -> list[File]:
     try:
-        return [found for path in place.iterdir() if (found := file_of(path)) is not None]
+        return [file for path in place.iterdir() if (file := file_of(path)) is not None]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -161,17 +161,21 @@ def file_of(path: Path) -> File | None:
     )
 
 
-def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:
+def choose_files(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:
     """Files that hold every segment once, of the longest tiers that are given; given from the
     finest on.
 
     A file of segments is put into longer tiers before it is merged with others, so that of two
     files in different tiers that share a segment one has all segments of the other.
     """
-    taken: list[tuple[Tier, File]] = []
-    for tier, found in reversed(by_tier):
-        taken += [(tier, each) for each in found if not any(held.meets(each) for _, held in taken)]
-    return sorted(taken, key=lambda pair: pair[1])
+    chosen_files: list[tuple[Tier, File]] = []
+    for tier, tier_files in reversed(by_tier):
+        chosen_files += [
+            (tier, file)
+            for file in tier_files
+            if not any(chosen_file.meets(file) for _, chosen_file in chosen_files)
+        ]
+    return sorted(chosen_files, key=lambda pair: pair[1])
 
 
 Form: TypeAlias = Literal["map", "weighed", "numbers", "growth"]

@@ -11,7 +11,7 @@ from ...recording.read.recording import Recording
 from ..engine.coverage import begun_ns, sessions_of
 from ..engine.snapshot import Span, snapshot
 from .definitions import read_definitions
-from .listed import listed, lost_files, unlisted
+from .listed import lost_files, read_list, unlisted_files
 from .paths import DEFINITIONS, LIST, STATE
 from .state import read_state
 
@@ -23,27 +23,23 @@ def span_of(recording: Recording) -> Span | None:
     ones. It ends with the last event, or when recording ended. Without any event it is the time of
     recording, or its beginning alone. None without any.
     """
-    there = _there(recording)
-    if there is not None and not recording.facts.dropped_through:
-        return there  # what was kept is of whole seconds
+    recorded_span = _there(recording)
+    if recorded_span is not None and not recording.facts.dropped_through:
+        return recorded_span  # what was kept is of whole seconds
     try:
         state = read_state(recording.path)
     except ResultsError:
         state = None
-    kept = (
-        [
-            (statistic.first_ns, statistic.until_ns - 1)
-            for statistic in state.statistics.values()
-            if statistic.first_ns is not None
-            and statistic.until_ns is not None
-            and statistic.segments
-        ]
-        if state is not None
-        else []
-    )
-    begins = [first for first, _ in kept] + ([] if there is None else [there[0]])
+    kept = [
+        (statistic.first_ns, statistic.until_ns - 1)
+        for statistic in (state.statistics.values() if state is not None else ())
+        if statistic.segments and statistic.first_ns is not None and statistic.until_ns is not None
+    ]
+    begins = [first for first, _ in kept] + ([] if recorded_span is None else [recorded_span[0]])
     if begins:
-        return min(begins), max(last for _, last in kept) if there is None else there[1]
+        return min(begins), max(
+            last for _, last in kept
+        ) if recorded_span is None else recorded_span[1]
     sessions = sessions_of(snapshot(recording), 0)
     if sessions:
         return sessions[0][0], sessions[-1][1] - 1
@@ -66,62 +62,47 @@ def _there(recording: Recording) -> Span | None:
 
 def trouble(recording: Recording) -> tuple[str, ...]:
     """Why what was kept can't be asked, as a note; none where it can."""
-    found = [
-        f"{path.relative_to(recording.path)}: {words}" for path, words in damaged(recording.path)
+    damage = [
+        f"{path.relative_to(recording.path)}: {words}"
+        for path, words in find_damage(recording.path)
     ]
-    return (
-        (
-            f"damaged or missing files of kept statistics (iolab verify tells more): {'; '.join(found)}",
-        )
-        if found
-        else ()
-    )
+    if not damage:
+        return ()
+    title = "damaged or missing files of kept statistics (iolab verify tells more)"
+    return (f"{title}: {'; '.join(damage)}",)
 
 
-def damaged(directory: Path) -> list[tuple[Path, str]]:
+def find_damage(directory: Path) -> list[tuple[Path, str]]:
     """Files of what was kept that are damaged, missing or unexpected, as far as no file must be
     read for it."""
-    there = {name: (directory / name).exists() for name in (DEFINITIONS, STATE, LIST)}
-    if not any(there.values()):
+    exists = {name: (directory / name).exists() for name in (DEFINITIONS, STATE, LIST)}
+    if not any(exists.values()):
         return []
-    found = [
+    damage = [
         (directory / name, "it is missing: what was kept can't be asked")
         for name in (DEFINITIONS, STATE)
-        if not there[name]
+        if not exists[name]
     ]
-    state = None
-    for name in (DEFINITIONS, STATE):
-        try:
-            if name == STATE:
-                state = read_state(directory)
-            else:
-                read_definitions(directory)
-        except ResultsError as error:
-            found.append((directory / name, f"what was kept can't be asked: {error.message}"))
-    if not there[LIST]:
-        # an older iolab had none
-        is_ours = (
-            state is not None
-            and state.is_signed
-            and any(statistic.segments for statistic in state.statistics.values())
-        )
-        return (
-            [*found, (directory / LIST, "it is missing: nothing says which files there were")]
-            if is_ours
-            else found
-        )
-    if refused := refusal(directory / LIST):
-        return [
-            *found,
-            (directory / LIST, f"it {refused}: the list of files is damaged"),
-        ]
-    known = listed(directory)
-    if known.damaged:
-        found.append(
-            (
-                directory / LIST,
-                f"{known.damaged} line{'' if known.damaged == 1 else 's'} can't be believed",
-            )
-        )
-    found += [(lost_file.file.path, lost_file.words) for lost_file in lost_files(directory)]
-    return [*found, *((path, "no line lists it") for path in unlisted(directory))]
+    state, list_path = None, directory / LIST
+    try:
+        read_definitions(directory)
+    except ResultsError as error:
+        damage.append((directory / DEFINITIONS, f"what was kept can't be asked: {error.message}"))
+    try:
+        state = read_state(directory)
+    except ResultsError as error:
+        damage.append((directory / STATE, f"what was kept can't be asked: {error.message}"))
+    if not exists[LIST]:
+        # an older iolab had none, and no checksums
+        statistics = state.statistics if state is not None and state.is_signed else {}
+        if any(statistic.segments for statistic in statistics.values()):
+            damage.append((list_path, "it is missing: nothing says which files there were"))
+        return damage
+    if refused := refusal(list_path):
+        return [*damage, (list_path, f"it {refused}: the list of files is damaged")]
+    list_now = read_list(directory)
+    if list_now.damaged:
+        lines = f"{list_now.damaged} line{'' if list_now.damaged == 1 else 's'}"
+        damage.append((list_path, f"{lines} can't be believed"))
+    damage += [(lost_file.file.path, lost_file.words) for lost_file in lost_files(directory)]
+    return [*damage, *((path, "no line lists it") for path in unlisted_files(directory))]

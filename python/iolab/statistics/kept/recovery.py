@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be kept, and what was, told by the files that are there, where `keep.json` or
+"""What is to be kept, and what was, found from the existing files, where `keep.json` or
 `kept.json` are lost."""
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ...recording.ledger import signed
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
 from . import tables
+from .aggregate import Sealed, sealed_after
 from .definitions import Definition, Definitions, read_definitions
 from .paths import DEFINITIONS, LOCK, TIERS, File, Tier, files, folder_name, is_folder
-from .sealed import Sealed, sealed_after
 from .state import Kept, State, read_state
 from .tables import About
 
@@ -29,18 +29,18 @@ def definitions_of(directory: Path) -> Definitions:
         state = read_state(directory)
     except IolabError:
         state = None
-    found = Definitions()
+    definitions = Definitions()
     if state is not None:
         for name, kept in state.statistics.items():
-            found = found.with_(
+            definitions = definitions.with_(
                 Definition(
                     name, kept.added_ns, kept.source, kept.first_ns, resumed_ns=kept.resumed_ns
                 )
             )
-        return found
-    for name, source, first_ns in _told(directory):
-        found = found.with_(Definition(name, first_ns, source, first_ns))
-    return found
+        return definitions
+    for name, source, first_ns in _find_statistics(directory):
+        definitions = definitions.with_(Definition(name, first_ns, source, first_ns))
+    return definitions
 
 
 def change_definitions(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
@@ -64,51 +64,54 @@ def state_of(directory: Path, recording: Recording, definitions: Definitions) ->
     """What was kept where `kept.json` is missing; when the budget left something out is not known
     any more."""
     state = State()
-    for name, wanted in definitions.statistics.items():
-        held = [
-            (tier, each, told)
+    for name, definition in definitions.statistics.items():
+        contents = [
+            (tier, file, about)
             for tier in TIERS
-            for each, told in _files(directory, tier, folder_name(name))
-            if told.statistic == name
+            for file, about in _files(directory, tier, folder_name(name))
+            if about.statistic == name
         ]
-        if held:
-            state.statistics[name] = _kept(recording, wanted, held)
+        if contents:
+            state.statistics[name] = _state_of_files(recording, definition, contents)
     return state
 
 
-def _kept(recording: Recording, wanted: Definition, held: list[tuple[Tier, File, About]]) -> Kept:
-    through = max(each.last for _, each, _ in held)
-    first = min(told.first_s for _, _, told in held)
+def _state_of_files(
+    recording: Recording, wanted: Definition, held: list[tuple[Tier, File, About]]
+) -> Kept:
+    through = max(file.last for _, file, _ in held)
+    first = min(about.first_s for _, _, about in held)
     finest = held[0][0]
-    until = max((told.last_s + tier.seconds) * SECOND for tier, _, told in held if tier is finest)
+    until = max((about.last_s + tier.seconds) * SECOND for tier, _, about in held if tier is finest)
     sealed = _segment(recording, through)
     if sealed is not None:
         until = sealed.until_ns
-    found = Kept(
+    kept = Kept(
         wanted.added_ns,
         held[0][2].source,
         through,
-        sum(each.last - each.first + 1 for tier, each, _ in held if tier is finest),
+        sum(file.last - file.first + 1 for tier, file, _ in held if tier is finest),
         wanted.since_ns if wanted.since_ns is not None else first * SECOND,
         until,
         resumed_ns=wanted.resumed_ns,
     )
     if sealed is not None and sealed.samples is not None:
-        found.read_ns = sealed.samples.last_ns
+        kept.read_ns = sealed.samples.last_ns
     for place, tier in enumerate(TIERS):
-        begins = [told.first_s for each, _, told in held if each in TIERS[: place + 1]]
-        if begins and min(begins) > (found.first_ns or 0) // SECOND:
-            found.begins[tier.name] = min(begins)
-    return found
+        begins = [about.first_s for file_tier, _, about in held if file_tier in TIERS[: place + 1]]
+        if begins and min(begins) > (kept.first_ns or 0) // SECOND:
+            kept.begins[tier.name] = min(begins)
+    return kept
 
 
 def _segment(recording: Recording, number: int) -> Sealed | None:
     return next(
-        (each for _, each in sealed_after(recording, number - 1) if each.number == number), None
+        (sealed for _, sealed in sealed_after(recording, number - 1) if sealed.number == number),
+        None,
     )
 
 
-def _told(directory: Path) -> Iterator[tuple[str, str, int]]:
+def _find_statistics(directory: Path) -> Iterator[tuple[str, str, int]]:
     """(name, source, begin in ns) of each statistic that there are files of."""
     folders = sorted(
         {
@@ -119,14 +122,18 @@ def _told(directory: Path) -> Iterator[tuple[str, str, int]]:
         }
     )
     for folder in folders:
-        held = [told for tier in TIERS for _, told in _files(directory, tier, folder)]
-        if held and folder_name(held[0].statistic) == folder:
-            yield held[0].statistic, held[0].source, min(each.first_s for each in held) * SECOND
+        abouts = [about for tier in TIERS for _, about in _files(directory, tier, folder)]
+        if abouts and folder_name(abouts[0].statistic) == folder:
+            yield (
+                abouts[0].statistic,
+                abouts[0].source,
+                min(about.first_s for about in abouts) * SECOND,
+            )
 
 
 def _files(directory: Path, tier: Tier, folder: str) -> Iterator[tuple[File, About]]:
-    for each in files(directory, tier, folder):
+    for file in files(directory, tier, folder):
         try:
-            yield each, tables.about(each.path)
+            yield file, tables.about(file.path)
         except (FormatError, FileNotFoundError):
             continue

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ...errors import ResultsError
+from ...recording.base.checked_files import DamagedError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import HeatCounts, summed
 from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
 from ...recording.base.intervals import joined, without
 from ...recording.read.recording import Recording
-from ..engine.coverage import clipped, covered, sessions_of
-from ..engine.engine import Engine, whole
+from ..engine.coverage import clip, covered_spans, sessions_of
+from ..engine.engine import Engine, int64s
 from ..engine.snapshot import Snapshot, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference
@@ -29,10 +31,9 @@ from ..sums import Bounds, Growth, Numbers, Sums
 from ..tiers import counters
 from ..tiers.readings import Shares, Spread
 from ..tiers.segment_maps import LONG_SCAN, SegmentMaps
-from .coverage import Held, held_of, is_counted, preferred
+from .coverage import Held, choose_kept, held_of, is_counted
 from .listed import part_of
 from .paths import BITS, DEFINITIONS, MOST_KEYS, STATE, TIERS, Tier, form_of
-from .rows import COLUMN, INSIDE, by_width, rows, steady
 
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""
@@ -49,6 +50,10 @@ _ROUND = (
 _BUCKETS = 2**32
 """Buckets of a column, at most."""
 
+COLUMN = "(time_s * 1000000000 - $base) // $interval"
+INSIDE = "time_s >= $from_s AND time_s < $until_s"
+"""In SQL: the column of time of a row, and whether it is in the window."""
+
 _LENGTHS = {"1s": "a second", "1m": "a minute", "1h": "an hour"}
 _SUMS = ("amount", "over", "covered", "broken")
 
@@ -63,7 +68,7 @@ class RollUpFrame(Frame):
     exists_ns: int = 0
 
     @property
-    def kept(self) -> Held:
+    def kept_statistic(self) -> Held:
         """The kept statistic."""
         assert self.held is not None
         return self.held
@@ -71,19 +76,19 @@ class RollUpFrame(Frame):
     @property
     def is_counted(self) -> bool:
         """Whether it is of counters."""
-        return is_counted(self.kept.statistic, self.kept.source)
+        return is_counted(self.kept_statistic.statistic, self.kept_statistic.source)
 
     @property
-    def covered(self) -> list[Span]:
+    def roll_up_spans(self) -> list[Span]:
         """What roll-ups cover."""
-        window, held = self.window, self.kept
-        span = self.whole._replace(
-            last=held.kept.through, from_ns=max(window.first_ns, held.first_ns)
+        window, kept = self.window, self.kept_statistic
+        span = self.full_span._replace(
+            last=kept.kept.through, from_ns=max(window.first_ns, kept.first_ns)
         )
         if self.is_counted:
             column = max(0, -(-(self.exists_ns - window.base_ns) // window.interval_ns))
             start_ns = window.base_ns + column * window.interval_ns
-            span = self.whole._replace(until_ns=min(window.until_ns, start_ns))
+            span = self.full_span._replace(until_ns=min(window.until_ns, start_ns))
         return [span] if span.from_ns < span.until_ns else []
 
 
@@ -116,15 +121,15 @@ class RollUps:
         """As `Tier.covers`. Of counters a column is of roll-ups unless samples have all of it."""
         if not isinstance(frame, RollUpFrame):
             return "roll-ups have buckets and ends of their own"
-        return frame.covered
+        return frame.roll_up_spans
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
-        """As `Tier.cost`. A file has many segments, whose sums are one."""
+        """As `Tier.cost`. A file has one sum of many segments."""
         assert isinstance(frame, RollUpFrame)
-        if [span] != frame.covered:
+        if [span] != frame.roll_up_spans:
             return None
-        held = frame.kept
-        files = [part_of(held.directory, each.path) for _, each in held.files(frame.lengths)]
+        kept = frame.kept_statistic
+        files = [part_of(kept.directory, file.path) for _, file in kept.files(frame.lengths)]
         return Cost(len(files), sum(file.bytes or 0 for file in files))
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> RollUpReading:
@@ -141,7 +146,7 @@ class RollUps:
         parts = []
         for tier in frame.lengths:
             files = []
-            for length, file in frame.kept.files(frame.lengths):
+            for length, file in frame.kept_statistic.files(frame.lengths):
                 content = about(file.path) if length is tier else None
                 if content is not None:
                     end_s = content.last_s + tier.seconds
@@ -163,63 +168,68 @@ class RollUps:
         if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
             return "the recording has no kept statistics"
         try:
-            found = held_of(recording.path, asked, question.source)
+            candidates = held_of(recording.path, asked, question.source)
         except ResultsError as error:
             return f"kept statistics can't be read: {error.message}"  # `trouble` says so
         dropped = recording.facts.dropped_through
-        if not found:
+        if not candidates:
             return "no kept statistic answers this"
-        if not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
+        if not (
+            dropped
+            or any(
+                not is_counted(candidate.statistic, candidate.source) for candidate in candidates
+            )
+        ):
             return "all samples are there"
         events = snapshot(recording)
         samples = snapshot(recording, "samples")
-        held = (
-            found[0]
+        kept = (
+            candidates[0]
             if question.source is not None
-            else preferred(found, asked, events.sources, samples.sources)
+            else choose_kept(candidates, asked, events.sources, samples.sources)
         )
-        if held is None:
+        if kept is None:
             return "the kept statistic is of another source"
-        counted, interval_ns = is_counted(held.statistic, held.source), question.interval_ns
+        counted, interval_ns = is_counted(kept.statistic, kept.source), question.interval_ns
         snap = samples if counted else events
         window = window_of(
             snap,
-            held.source,
+            kept.source,
             *question.span,
             question.interval_ns,
             question.columns,
-            earlier=(held.first_ns, held.until_ns - 1),
+            earlier=(kept.first_ns, kept.until_ns - 1),
         )
         if counted and interval_ns is None and window.interval_ns < SECOND:
             window = replace(window, interval_ns=SECOND)
-        bounds = snap.bounds(held.source)
-        there = held.until_ns if bounds is None else bounds[0]
-        gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
-        if not gone and held.lost(TIERS):
+        bounds = snap.bounds(kept.source)
+        exists_ns = kept.until_ns if bounds is None else bounds[0]
+        is_deleted = bool(dropped) and max(window.first_ns, kept.first_ns) < exists_ns
+        if not is_deleted and kept.lost(TIERS):
             return "all events are there, and files of the kept statistic are damaged or missing"
-        if not gone and (counted or not _many(window, held)):
+        if not is_deleted and (counted or not _many(window, kept)):
             return f"all {'samples' if counted else 'events'} of this time are there{'' if counted else ', and few enough to scan'}"
         if interval_ns is not None and interval_ns % SECOND:
             return "columns are not whole seconds"
         if (
             not counted
-            and held.source in events.sources
+            and kept.source in events.sources
             and _maps_answer(recording, window, question.with_statistic(asked))
         ):
             return "segment maps answer this on a finer grid"
-        wide = _widened(window, held, is_free=interval_ns is None)
+        wide = _widen(window, kept, is_free=interval_ns is None)
         columns_of(wide.window.first_ns, wide.window.until_ns - 1, wide.window.interval_ns)
-        window = replace(wide.window, recorded=_recorded(wide, held, snap), earlier=False)
-        notes = (f"from what was kept as {held.statistic}", *wide.notes)
-        question = replace(question.with_statistic(asked), source=held.source)
+        window = replace(wide.window, recorded=_recorded_spans(wide, kept, snap), earlier=False)
+        notes = (f"from what was kept as {kept.statistic}", *wide.notes)
+        question = replace(question.with_statistic(asked), source=kept.source)
         return RollUpFrame(
             question,
             window,
             notes,
             is_coarse=True,
-            held=held,
+            held=kept,
             lengths=wide.lengths,
-            exists_ns=there,
+            exists_ns=exists_ns,
         )
 
 
@@ -227,10 +237,12 @@ def _statistics_of(question: Question) -> Iterator[Statistic]:
     """Statistics that count the I/Os of a source, or add up their bytes, by y. None: of any
     source."""
     y, filters, source = question.y, question.filters, question.source
-    ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
+    ways = dict.fromkeys((tuple(filters), tuple(_as_named(condition) for condition in filters)))
     for entry in CATALOGUE.values():
         able = entry.sources and (source is None or not entry.only or source in entry.sources)
-        asks = y in entry.breakdowns and all(each.field in entry.filters for each in filters)
+        asks = y in entry.breakdowns and all(
+            condition.field in entry.filters for condition in filters
+        )
         if able and asks and entry.weight == question.weight:
             group, _, name = entry.name.partition(".")
             yield from (Statistic(group, name, way, y) for way in ways)
@@ -255,18 +267,18 @@ class _Widened:
     notes: tuple[str, ...]
 
 
-def _widened(window: Window, held: Held, *, is_free: bool) -> _Widened:
+def _widen(window: Window, held: Held, *, is_free: bool) -> _Widened:
     """The window of an answer that roll-ups are a part of. is_free: whether the length of columns is
     open."""
-    tier = held.needed(window.first_ns)
+    tier = held.finest_tier(window.first_ns)
     interval, notes = window.interval_ns, []
     if is_free:
         least = max(interval, tier.seconds * SECOND)
         interval = next(
             (
-                each * SECOND
-                for each in _ROUND
-                if each * SECOND >= least and each % tier.seconds == 0
+                length_s * SECOND
+                for length_s in _ROUND
+                if length_s * SECOND >= least and length_s % tier.seconds == 0
             ),
             -(-least // (tier.seconds * SECOND)) * tier.seconds * SECOND,
         )
@@ -283,9 +295,9 @@ def _widened(window: Window, held: Held, *, is_free: bool) -> _Widened:
         notes.append(f"widened to whole sums of {tier.name}")
     tiers = tuple(held.usable(interval, first, until))
     begin = max(
-        held.first_ns, min((held.begin_s(each) * SECOND for each in tiers), default=held.until_ns)
+        held.first_ns, min((held.begin_s(tier) * SECOND for tier in tiers), default=held.until_ns)
     )
-    if first < begin and any(held.begin_s(each) * SECOND < begin for each in TIERS):
+    if first < begin and any(held.begin_s(tier) * SECOND < begin for tier in TIERS):
         notes.append(
             f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that"
         )
@@ -298,11 +310,11 @@ def _widened(window: Window, held: Held, *, is_free: bool) -> _Widened:
 
 def _many(window: Window, held: Held) -> bool:
     """Whether a scan of the events would take long, and what is kept fits the window."""
-    whole = not window.first_ns % SECOND and (
+    is_whole = not window.first_ns % SECOND and (
         not window.until_ns % SECOND or window.until_ns >= held.until_ns
     )
-    return (not window.cut or whole) and sum(
-        each.sources[held.source] for each in window.segments()
+    return (not window.cut or is_whole) and sum(
+        segment.sources[held.source] for segment in window.segments()
     ) > LONG_SCAN
 
 
@@ -317,7 +329,9 @@ def _maps_answer(recording: Recording, window: Window, question: Question) -> bo
     return not isinstance(files, str) and not files.unmapped and len(files.files) <= MANY_MAPS
 
 
-def _recorded(wide: _Widened, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:
+def _recorded_spans(
+    wide: _Widened, held: Held, snap: Snapshot
+) -> tuple[tuple[int, int], ...] | None:
     """When there is something of the window: kept, or recorded before it was kept and after the
     last of it."""
     window = wide.window
@@ -328,33 +342,30 @@ def _recorded(wide: _Widened, held: Held, snap: Snapshot) -> tuple[tuple[int, in
     if sessions is None:
         # some of what was kept is lost, and nobody knows when the rest was recorded
         sessions = [window.span]
-    before = clipped(covered(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns))
-    after = clipped(sessions, (held.until_ns, 2**62))
+    before = clip(
+        covered_spans(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns)
+    )
+    after = clip(sessions, (held.until_ns, 2**62))
     # a lost file ends with a whole sum, later than the last event that is kept
     recorded = without(joined([*before, *kept, *after]), joined(held.holes(wide.lengths)))
-    return tuple(clipped(recorded, (window.first_ns, window.until_ns)))
+    return tuple(clip(recorded, (window.first_ns, window.until_ns)))
 
 
 class RollUpReading(Reading):
     """Roll-ups while they are read."""
 
     def __init__(self, frame: RollUpFrame) -> None:
-        self._frame, self._held, self._window = frame, frame.kept, frame.window
+        self._frame, self._held, self._window = frame, frame.kept_statistic, frame.window
 
     def bounds(self) -> Sequence[Bounds]:
-        return steady(
-            lambda: [Bounds(None, width) for width in by_width(self._held, self._frame.lengths)]
-        )
+        return [Bounds(None, width) for width in _by_width(self._held, self._frame.lengths)]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         if self._frame.is_counted:
-            return steady(self._growth)
-        if self._frame.question.y is not None:
-            return steady(self._counts)
-        return steady(self._numbers)
-
-    def _counts(self) -> Sequence[Sums]:
-        files = by_width(self._held, self._frame.lengths)
+            return self._growth()
+        if self._frame.question.y is None:
+            return self._numbers()
+        files = _by_width(self._held, self._frame.lengths)
         return [self._counts_of(width, parts) for width, parts in files.items()]
 
     def _is_unique(self) -> bool:
@@ -368,27 +379,20 @@ class RollUpReading(Reading):
         assert y is not None
         # one number for column and bucket, so that millions of cells are sorted once
         cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if is_unique else "GROUP BY ALL"
-        sums = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
+        columns = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
         amounts = ", ".join(
-            f"CAST({each if is_unique else f'sum({each})'} AS BIGINT) AS {name}"
-            for name, each in sums.items()
+            f"CAST({column if is_unique else f'sum({column})'} AS BIGINT) AS {name}"
+            for name, column in columns.items()
         )
-        with Engine(self._held.directory) as engine:
-            found = rows(
-                engine,
-                files,
-                window,
-                f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}",
-            )
-        key, amount = np.ma.getdata(found["cell"]), np.ma.getdata(found["n"])
-        ios, lacking = (
-            np.ma.getdata(found["ios" if weight != "count" else "n"]),
-            key & (_BUCKETS - 1) == WITHOUT,
-        )
-        events, without_y = int(ios[~lacking].sum()), int(ios[lacking].sum())
+        sql = f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}"
+        sums_of_cells = _ask(files, window, sql)
+        key, amount = np.ma.getdata(sums_of_cells["cell"]), np.ma.getdata(sums_of_cells["n"])
+        ios = np.ma.getdata(sums_of_cells["ios" if weight != "count" else "n"])
+        is_without_value = key & (_BUCKETS - 1) == WITHOUT
+        events, without_y = int(ios[~is_without_value].sum()), int(ios[is_without_value].sum())
         # I/Os that moved nothing are in no cell
-        shown = ~lacking & (amount > 0)
-        key, amount = key[shown], amount[shown]
+        is_shown = ~is_without_value & (amount > 0)
+        key, amount = key[is_shown], amount[is_shown]
         order = np.argsort(key, kind="stable")
         key, amount = key[order], amount[order]
         if len(key) and (key[1:] == key[:-1]).any():
@@ -410,17 +414,15 @@ class RollUpReading(Reading):
         )
 
     def _numbers(self) -> Sequence[Sums]:
-        question, held = self._frame.question, self._held
+        question, kept = self._frame.question, self._held
         key = "key" if question.breakdown is not None else "NULL"
-        amount = "count" if form_of(held.statistic, counted=False) == "map" else "amount"
-        parts = []
-        for files in by_width(held, self._frame.lengths).values():
-            with Engine(held.directory) as engine:
-                sql = (
-                    f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, "
-                    f"0 AS lacking FROM kept WHERE {INSIDE} GROUP BY ALL"
-                )
-                parts.append(rows(engine, files, self._window, sql))
+        amount = "count" if form_of(kept.statistic, counted=False) == "map" else "amount"
+        sql = (
+            f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, "
+            f"0 AS lacking FROM kept WHERE {INSIDE} GROUP BY ALL"
+        )
+        by_width = _by_width(kept, self._frame.lengths)
+        parts = [_ask(files, self._window, sql) for files in by_width.values()]
         notes: tuple[str, ...] = ()
         if question.breakdown is not None and any(
             np.ma.getmaskarray(part["k"]).any() for part in parts
@@ -432,86 +434,102 @@ class RollUpReading(Reading):
         return [Numbers(part, notes) for part in parts]
 
     def _growth(self) -> Sequence[Sums]:
-        asked, window, held = self._frame.question.statistic, self._window, self._held
-        assert asked is not None
+        statistic, window, kept = self._frame.question.statistic, self._window, self._held
+        assert statistic is not None
         lengths = self._frame.lengths
-        is_map = asked.breakdown == UTILIZATION.name
+        is_map = statistic.breakdown == UTILIZATION.name
         if is_map:
             # longer sums tell less of how busy something was
-            needed = held.needed(window.first_ns)
+            needed = kept.finest_tier(window.first_ns)
             lengths = (needed,) if needed in lengths else lengths[:1]
-        spans = self._frame.covered
+        spans = self._frame.roll_up_spans
         spreads = [
             counters.within(spread, window, spans)
-            for spread in _growth_of(window, held, lengths, asked)
+            for spread in _growth_of(window, kept, lengths, statistic)
         ]
         has_means = is_map and any(len(spread.readings.column) for spread in spreads)
         notes = [
-            f"what was kept are means over {_LENGTHS[each.name]}, which count as one reading each: peaks within are not in it"
-            for each in lengths
+            f"what was kept are means over {_LENGTHS[length.name]}, which count as one reading each: peaks within are not in it"
+            for length in lengths
             if has_means
         ]
         return [Growth(tuple(spreads), tuple(notes))]
 
 
+def _by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[File]]:
+    """Files by the width of their equal buckets; all under 1 where they have none. DamagedError
+    where a merge deleted one meanwhile."""
+    by_width: dict[int, list[File]] = {}
+    for _, file in held.files(tiers):
+        width = 1
+        if held.statistic.breakdown == "offset":
+            # a question of another kind loads no pyarrow
+            from . import tables
+
+            try:
+                width = tables.about(file.path).width
+            except FileNotFoundError:
+                raise DamagedError("was merged meanwhile", where=file.path) from None
+        by_width.setdefault(width, []).append(part_of(held.directory, file.path))
+    return by_width
+
+
+def _ask(files: Sequence[File], window: Window, sql: str) -> dict[str, Any]:
+    """Columns of an SQL query on `kept`, the rows of these files. It may use `COLUMN` and
+    `INSIDE`."""
+    with Engine(window.snap.place) as engine:
+        engine.files("kept", files)
+        return engine.ask(
+            sql,
+            {
+                "base": window.base_ns,
+                "interval": window.interval_ns,
+                "from_s": -(-window.first_ns // SECOND),
+                "until_s": -(-window.until_ns // SECOND),
+            },
+        )
+
+
 def _growth_of(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -> list[Spread]:
     parts = [part.key for part in counters.parts_of(asked)]
-    found: dict[str, Spread] = {}
+    spreads: dict[str, Spread] = {}
     sums = ", ".join(f"sum({name}) AS {name}" for name in _SUMS)
-    for paths in by_width(held, tiers).values():
-        with Engine(held.directory) as engine:
-            told = rows(
-                engine,
-                paths,
-                window,
-                f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL",
-            )
-        objects, words, column = (
-            np.ma.getdata(told["object"]),
-            np.ma.getdata(told["part"]),
-            whole(told["c"]),
-        )
+    sql = f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL"
+    for files in _by_width(held, tiers).values():
+        rows = _ask(files, window, sql)
+        objects, keys = np.ma.getdata(rows["object"]), np.ma.getdata(rows["part"])
+        column = int64s(rows["c"])
         for name in sorted(set(objects.tolist())):
-            own = found.setdefault(str(name), _empty(str(name), window.columns))
+            own = spreads.setdefault(str(name), _empty(str(name), window.columns))
             for part in parts:
-                at = (objects == name) & (words == part)
+                at = (objects == name) & (keys == part)
                 if at.any():
-                    values = {each: np.ma.filled(told[each], 0.0)[at] for each in _SUMS}
+                    values = {name: np.ma.filled(rows[name], 0.0)[at] for name in _SUMS}
                     amounts = own.amounts.setdefault(part, np.zeros(window.columns))
                     np.add.at(amounts, column[at], values["amount"])
-                    for target, each in (
-                        (own.over, "over"),
-                        (own.covered, "covered"),
-                        (own.broken, "broken"),
-                    ):
-                        # the same for each part
-                        target[column[at]] = values[each]
+                    # the same for each part
+                    own.over[column[at]] = values["over"]
+                    own.covered[column[at]] = values["covered"]
+                    own.broken[column[at]] = values["broken"]
         if asked.breakdown == UTILIZATION.name:
-            for name, shares in _shares(held, paths, window, parts).items():
-                found[name] = replace(found[name], readings=shares)
-    return list(found.values())
+            for name, shares in _shares(files, window, parts).items():
+                spreads[name] = replace(spreads[name], readings=shares)
+    return list(spreads.values())
 
 
-def _shares(
-    held: Held, paths: Sequence[File], window: Window, parts: Sequence[str]
-) -> dict[str, Shares]:
+def _shares(files: Sequence[File], window: Window, parts: Sequence[str]) -> dict[str, Shares]:
     """The mean over each sum that was kept, by object."""
-    chosen = ", ".join(f"'{part}'" for part in parts)
-    with Engine(held.directory) as engine:
-        told = rows(
-            engine,
-            paths,
-            window,
-            f"""
-            WITH parts AS (SELECT object, part, time_s, sum(amount) AS amount, sum(over) AS over FROM kept
-                           WHERE {INSIDE} AND part IN ({chosen}) GROUP BY ALL)
-            SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""",
-        )
-    objects, column, share = (
-        np.ma.getdata(told["object"]),
-        whole(told["c"]),
-        np.ma.filled(told["share"], 0.0),
+    keys = ", ".join(f"'{part}'" for part in parts)
+    rows = _ask(
+        files,
+        window,
+        f"""
+        WITH parts AS (SELECT object, part, time_s, sum(amount) AS amount, sum(over) AS over FROM kept
+                       WHERE {INSIDE} AND part IN ({keys}) GROUP BY ALL)
+        SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""",
     )
+    objects, column = np.ma.getdata(rows["object"]), int64s(rows["c"])
+    share = np.ma.filled(rows["share"], 0.0)
     return {
         str(name): Shares(column[objects == name], share[objects == name])
         for name in set(objects.tolist())

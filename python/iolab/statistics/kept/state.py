@@ -29,7 +29,7 @@ class Kept:
         until_ns: end of the last segment. read_ns: time of the last reading of counters that is in.
         cpu_ns: CPU time spent on it. suspended: (from, until or None) ns: whole seconds in which
         the budget left it out. missed: (from, until) ns of segments that could not be kept:
-        damaged, or gone before they were. why: of the latest suspension, or what it waits for.
+        damaged, or deleted before. why: of the latest suspension, or what it waits for.
         resumed_ns: of its definition, when it was last looked at. begins: by tier, the second
         before which nothing is left: it was pruned or too old. latest: by tier, the last file that
         was written.
@@ -68,7 +68,7 @@ class Kept:
 
 @dataclass
 class State:
-    """All statistics, by name. revision: of the definitions that were taken up. is_signed: whether
+    """All statistics, by name. revision: of the definitions that were accepted. is_signed: whether
     its file has a checksum."""
 
     revision: int = 0
@@ -104,14 +104,17 @@ def read_state(directory: Path) -> State | None:
     try:
         return State(
             int(data["revision"]),
-            {str(name): _kept(statistic) for name, statistic in data["statistics"].items()},
+            {
+                str(name): _statistic_state(statistic)
+                for name, statistic in data["statistics"].items()
+            },
             CRC in data,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 
 
-def _kept(data: dict[str, Any]) -> Kept:
+def _statistic_state(data: dict[str, Any]) -> Kept:
     source = data["source"]
     first, until, last = (
         None if data[name] is None else int(data[name])
@@ -121,7 +124,7 @@ def _kept(data: dict[str, Any]) -> Kept:
         name: int(data[name])
         for name in ("added_ns", "through", "segments", "cpu_ns", "resumed_ns")
     }
-    known = {tier.name for tier in TIERS}
+    tier_names = {tier.name for tier in TIERS}
     return Kept(
         **counts,
         first_ns=first,
@@ -131,10 +134,12 @@ def _kept(data: dict[str, Any]) -> Kept:
         missed=[(int(begin), int(end)) for begin, end in data.get("missed", ())],
         suspended=list(spans(data["suspended"])),
         why=str(data["why"]),
-        begins={str(tier): int(second) for tier, second in data["begins"].items() if tier in known},
+        begins={
+            str(tier): int(second) for tier, second in data["begins"].items() if tier in tier_names
+        },
         latest={
             str(tier): content
             for tier, numbers in data.get("latest", {}).items()
-            if tier in known and (content := Content.of_json(numbers)) is not None
+            if tier in tier_names and (content := Content.of_json(numbers)) is not None
         },
     )

@@ -6,7 +6,7 @@ Four forms. `map`: `time_s`, `index` (of the bucket), `count`. `weighed`: the sa
 as `amount`. `numbers`: `time_s`, `key`, `amount`. `growth`, of counters: `time_s`, `object`,
 `part`, `amount` (in the statistic's unit times seconds), `over` (what to divide it by), `covered`
 and `broken` (seconds).
-`time_s` is the start of the second, minute or hour. Rows of one time and place may stand in several
+`time_s` is the start of the second, minute or hour. Rows of one time and place may be in several
 files, or twice in one: they add up.
 """
 
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from .paths import Content, Form
 KEY = "iolab"
 SCHEMA = 1
 LEVEL, PAGE = 19, 65_536
-"""Of zstd, and bytes of a page: what lies in one is of few places, whose numbers are alike, so that
+"""Of zstd, and bytes of a page: it has rows of few places with similar numbers, so that
 one code fits them. Written seldom, and kept for months."""
 
 _TIME = pa.field("time_s", pa.int64(), nullable=False)
@@ -96,18 +97,10 @@ class About:
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
-        return {
-            "schema": SCHEMA,
-            "statistic": self.statistic,
-            "source": self.source,
-            "form": self.form,
-            "first_s": self.first_s,
-            "last_s": self.last_s,
-            "rows": self.rows,
-            "width": self.width,
-            "bits": self.bits,
-            **({} if self.previous is None else {"previous": self.previous}),
-        }
+        data = {"schema": SCHEMA, **asdict(self)}
+        if self.previous is None:
+            del data["previous"]
+        return data
 
 
 @dataclass(frozen=True)
@@ -138,15 +131,22 @@ class Sums:
         """By a longer time: sums of whole ones. Sorted."""
         times = np.asarray(self.table["time_s"])
         table = self.table.set_column(0, _TIME, pa.array(times // seconds * seconds))
-        return Sums(added([table], self.form), self.form, self.width, self.bits)
+        return Sums(sum_rows([table], self.form), self.form, self.width, self.bits)
 
 
-def added(tables: Sequence[pa.Table], form: Form) -> pa.Table:
+def add(parts: Sequence[Sums]) -> Sums:
+    """The sum of some of one form, with the widest of their buckets."""
+    width, first = max(part.width for part in parts), parts[0]
+    table = sum_rows([part.wider(width).table for part in parts], first.form)
+    return Sums(table, first.form, width, first.bits)
+
+
+def sum_rows(tables: Sequence[pa.Table], form: Form) -> pa.Table:
     """Rows of one time and place as one, sorted by place, then time."""
     schema = SCHEMAS[form]
     places = _PLACES[form]
     amounts = [name for name in schema.names if name not in ("time_s", *places)]
-    plain = pa.concat_tables([each.cast(_plain(schema)) for each in tables])
+    plain = pa.concat_tables([table.cast(_plain(schema)) for table in tables])
     if not plain.num_rows:
         return schema.empty_table()
     summed = plain.group_by([*places, "time_s"], use_threads=False).aggregate(
@@ -158,7 +158,7 @@ def added(tables: Sequence[pa.Table], form: Form) -> pa.Table:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with words in place of dictionaries."""
+    """The schema with words instead of dictionaries."""
     return pa.schema(
         [field.with_type(pa.string()) if field.type == _WORD else field for field in schema]
     )
@@ -173,10 +173,9 @@ def write(
 ) -> About | None:
     """Write sums of one form and width, a row group each, as a whole or not at all. `previous`: the
     file before it. None, and no file, where there are no rows."""
-    about: About | None = None
     with telling(path, "keep a statistic"):
-        held = (each for each in parts if each.table.num_rows)
-        first = next(held, None)
+        filled = (part for part in parts if part.table.num_rows)
+        first = next(filled, None)
         if first is None:
             return None
         schema = SCHEMAS[first.form]
@@ -195,45 +194,28 @@ def write(
                 use_dictionary=[name for name in schema.names if name not in encodings],
             ) as writer,
         ):
-            for each in _chain(first, held):
-                times = np.asarray(each.table["time_s"])
-                low, high, rows = int(times.min()), int(times.max()), len(times)
-                if about is not None:
-                    low, high = min(low, about.first_s), max(high, about.last_s)
-                    rows += about.rows
-                about = About(
-                    statistic,
-                    source,
-                    first.form,
-                    low,
-                    high,
-                    rows,
-                    first.width,
-                    first.bits,
-                    previous,
-                )
-                writer.write_table(each.table, row_group_size=max(1, each.table.num_rows))
-            assert about is not None
+            first_s, last_s, rows = [], [], 0
+            for sums in chain([first], filled):
+                times = np.asarray(sums.table["time_s"])
+                first_s.append(int(times.min()))
+                last_s.append(int(times.max()))
+                rows += len(times)
+                writer.write_table(sums.table, row_group_size=max(1, sums.table.num_rows))
+            span = min(first_s), max(last_s)
+            grid = first.width, first.bits
+            about = About(statistic, source, first.form, *span, rows, *grid, previous)
             writer.add_key_value_metadata({KEY: json.dumps(about.as_json())})
     return about
-
-
-def _chain(first: Sums, more: Iterable[Sums]) -> Iterable[Sums]:
-    yield first
-    yield from more
 
 
 def about(path: Path) -> About:
     """What a file says of itself. FormatError where it is damaged, FileNotFoundError where a merge
     has replaced it."""
     try:
-        data = json.loads(
-            (pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}).get(
-                KEY.encode(), b""
-            )
-        )
+        metadata = pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}
+        data = json.loads(metadata.get(KEY.encode(), b""))
         bits = data["bits"]
-        found = About(
+        about = About(
             str(data["statistic"]),
             str(data["source"]),
             data["form"],
@@ -244,39 +226,35 @@ def about(path: Path) -> About:
             None if bits is None else int(bits),
             Content.of_json(data.get("previous")),
         )
-        if found.form not in SCHEMAS or found.width < 1 or found.width & (found.width - 1):
+        if about.form not in SCHEMAS or about.width < 1 or about.width & (about.width - 1):
             raise ValueError("it is of no known form")
-        return found
+        return about
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
 def read(path: Path) -> Sums:
     """A file with its pages' checksums. FormatError where it is damaged, FileNotFoundError where a
     merge has replaced it."""
-    told = about(path)
+    content = about(path)
     try:
         table = pq.read_table(
             pa.BufferReader(map_regular(path)),
             use_threads=False,
             page_checksum_verification=True,
-            read_dictionary=list(_PLACES[told.form]),
+            read_dictionary=list(_PLACES[content.form]),
         )
-        return Sums(
-            table.select(SCHEMAS[told.form].names).cast(SCHEMAS[told.form]),
-            told.form,
-            told.width,
-            told.bits,
-        )
+        table = table.select(SCHEMAS[content.form].names).cast(SCHEMAS[content.form])
+        return Sums(table, content.form, content.width, content.bits)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise _damaged(path, error) from None
+        raise _damage_error(path, error) from None
 
 
-def _damaged(path: Path, error: Exception) -> FormatError:
+def _damage_error(path: Path, error: Exception) -> FormatError:
     words = (str(error) or type(error).__name__).splitlines()[0]
     return FormatError(
         f"is a damaged file of a kept statistic: {words}",

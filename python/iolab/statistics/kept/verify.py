@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was kept of a recording, checked whole; files whose events are there are made anew."""
+"""Kept statistics of a recording, checked as a whole; files are rebuilt if their events exist."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,11 +16,10 @@ from ...recording.read.verify import verify_recording, when
 from ..language.intervals import SECOND
 from ..language.names import parse
 from . import listed, recorded, tables
-from .aggregate import Making
+from .aggregate import Making, sealed_after
 from .coverage import is_counted
 from .definitions import read_definitions
 from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
-from .sealed import sealed_after
 from .state import read_state
 
 BLOCK = 64
@@ -31,21 +29,21 @@ def verify(
     path: Path, *, repair: bool = False, progress: Progress = lambda _done, _all: None
 ) -> Verification:
     """Check a recording with all that was kept of it; see `recording.verify.verify_recording`."""
-    return verify_recording(path, repair=repair, progress=progress, more=_kept)
+    return verify_recording(path, repair=repair, progress=progress, more=_verify_kept)
 
 
-def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
+def _verify_kept(path: Path, repair: bool, progress: Progress) -> Verification:
     parts = _parts(path)
     for start in range(0, len(parts), BLOCK):
         damages(parts[start : start + BLOCK])
         progress(min(start + BLOCK, len(parts)), len(parts))
-    before = recorded.damaged(path)
+    before = recorded.find_damage(path)
     if repair and not listed.is_whole(path):
         with take_lock(path):
             listed.rebuild_list(path)
-    remaining = recorded.damaged(path)
-    lost = {each.file.path: each for each in listed.lost_files(path)}
-    found = [
+    remaining = recorded.find_damage(path)
+    lost = {lost_file.file.path: lost_file for lost_file in listed.lost_files(path)}
+    findings = [
         Finding(
             str(place.relative_to(path)),
             "damaged" if place == path / LIST and place.exists() else "missing",
@@ -68,8 +66,8 @@ def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
         )
         kind = kind if place.exists() else "missing"
         is_derived = each is not None and _is_covered(path, each.tier, each.file)
-        done = repair and is_derived and each is not None and _made(path, each.tier, each.file)
-        found.append(
+        done = repair and is_derived and each is not None and _remake(path, each.tier, each.file)
+        findings.append(
             Finding(
                 str(place.relative_to(path)),
                 kind,
@@ -79,29 +77,29 @@ def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
                 done,
             )
         )
-    whole = [part.path for part in parts if part.path.exists()] + [
+    existing = [part.path for part in parts if part.path.exists()] + [
         path / name for name in (DEFINITIONS, STATE, LIST) if (path / name).is_file()
     ]
-    size = sum(each.stat().st_size for each in whole)
+    size = sum(place.stat().st_size for place in existing)
     return Verification(
-        "recording", len(whole), size, sum(part.crc32 is None for part in parts), tuple(found)
+        "recording", len(existing), size, sum(part.crc32 is None for part in parts), tuple(findings)
     )
 
 
 def _parts(path: Path) -> list[Part]:
     return [
-        listed.part_of(path, each)
+        listed.part_of(path, place)
         for tier in TIERS
-        for each in sorted((path / "histograms" / tier.name).glob("*/*-*.parquet"))
+        for place in sorted((path / "histograms" / tier.name).glob("*/*-*.parquet"))
     ]
 
 
 def _name_of(path: Path, file: File) -> str | None:
-    """The statistic whose file it is, as far as definition and state say."""
+    """The statistic of a file, as far as definition and state say."""
     with suppress(IolabError):
-        state, wanted = read_state(path), read_definitions(path)
-        if state is not None and wanted is not None:
-            names = (name for name in state.statistics if name in wanted.statistics)
+        state, definitions = read_state(path), read_definitions(path)
+        if state is not None and definitions is not None:
+            names = (name for name in state.statistics if name in definitions.statistics)
             return next(
                 (name for name in names if folder_name(name) == file.path.parent.name), None
             )
@@ -109,8 +107,8 @@ def _name_of(path: Path, file: File) -> str | None:
 
 
 def _is_covered(path: Path, tier: Tier, file: File) -> bool:
-    """Whether all events that a file was made of are there and whole; counters need what was read
-    before, so they are not made anew."""
+    """Whether all events that a file was made of exist and are whole; counters need what was read
+    before, so they are not rebuilt."""
     name, state = _name_of(path, file), None
     if name is None:
         return False
@@ -120,24 +118,24 @@ def _is_covered(path: Path, tier: Tier, file: File) -> bool:
     if source is None or is_counted(parse(name), source):
         return False
     recording = Recording(path)
-    there = {
+    existing = {
         sealed.number
         for _, sealed in sealed_after(recording, file.first - 1)
         if sealed.events is not None
     }
-    wanted = set(range(file.first, file.last + 1))
-    return wanted <= there and not damages(
-        [each.part for each in recording.segments() if each.number in wanted]
+    numbers = set(range(file.first, file.last + 1))
+    return numbers <= existing and not damages(
+        [segment.part for segment in recording.segments() if segment.number in numbers]
     )
 
 
-def _made(path: Path, tier: Tier, file: File) -> bool:
-    """Make a file anew of the events; the bytes that were damaged are replaced by it."""
+def _remake(path: Path, tier: Tier, file: File) -> bool:
+    """Rebuild a damaged file from the events."""
     name = _name_of(path, file)
     state, definitions = read_state(path), read_definitions(path)
     if name is None or state is None or definitions is None:
         return False
-    kept, wanted, statistic = state.statistics[name], definitions.statistics[name], parse(name)
+    kept, definition, statistic = state.statistics[name], definitions.statistics[name], parse(name)
     assert kept.source is not None
     lock = take_lock(path)
     try:
@@ -155,25 +153,13 @@ def _made(path: Path, tier: Tier, file: File) -> bool:
                             statistic,
                             kept.source,
                             since_ns=since,
-                            left_out=(*wanted.left_out, *kept.suspended),
+                            left_out=(*definition.left_out, *kept.suspended),
                         )
                     )
         if not sums:
             return False
-        width = max(each.width for each in sums)
-        whole = replace(
-            sums[0],
-            table=tables.added([each.wider(width).table for each in sums], sums[0].form),
-            width=width,
-        )
-        return (
-            listed.write(
-                file.path,
-                [whole if tier is TIERS[0] else whole.longer(tier.seconds)],
-                name,
-                kept.source,
-            )
-            is not None
-        )
+        total = tables.add(sums)
+        total = total if tier is TIERS[0] else total.longer(tier.seconds)
+        return listed.write(file.path, [total], name, kept.source) is not None
     finally:
         lock.close()

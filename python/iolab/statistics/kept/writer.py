@@ -2,7 +2,7 @@
 """The keeper: whoever writes a recording makes what is to be kept of each segment once it is
 sealed, and tidies up behind itself.
 
-It is told what to keep by `keep.json` alone, which it looks at again and again. State is written
+Only `keep.json` says what to keep; it is read again and again. State is written
 after the files that it speaks of, so that a kill at any moment costs no more than making a
 segment's sums again: they get the same file.
 """
@@ -26,12 +26,12 @@ from ..engine.snapshot import quiet
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse
 from . import aggregate, listed, tables
+from .aggregate import Sealed, sealed_after
 from .compaction import Merger
 from .coverage import is_counted, source_of
 from .definitions import Definition, Definitions, Spans, read_definitions
 from .paths import DEFINITIONS, TIERS, Content, files, folder, folder_name, path_of
 from .recovery import change_definitions, state_of
-from .sealed import Sealed, sealed_after
 from .state import Kept, State, read_state
 
 WINDOW_S = 60.0
@@ -54,19 +54,21 @@ class Budget:
             sizes: bytes on disk of all statistics, those that pause included. cpu_ns: CPU time so
             far of those that are being kept now.
         """
-        found = self._too_large(definitions, sizes, cpu_ns) or self._too_costly(definitions, cpu_ns)
-        if found is not None:
+        excess = self._too_large(definitions, sizes, cpu_ns) or self._too_costly(
+            definitions, cpu_ns
+        )
+        if excess is not None:
             self._spent.clear()
-        return found
+        return excess
 
     def _too_large(
         self, definitions: Definitions, sizes: Mapping[str, int], going: Collection[str]
     ) -> tuple[str, str] | None:
-        whole = sum(sizes.values())
-        if definitions.bytes is None or whole <= definitions.bytes or not going:
+        total = sum(sizes.values())
+        if definitions.bytes is None or total <= definitions.bytes or not going:
             return None
         return max(going, key=lambda name: sizes.get(name, 0)), (
-            f"kept statistics take {format_quantity(whole, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}"
+            f"kept statistics take {format_quantity(total, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}"
         )
 
     def _too_costly(
@@ -101,17 +103,16 @@ class Keeper:
         *,
         noticed: Callable[[str], None] = lambda _: None,
         going: Callable[[], bool] = lambda: True,
-        monotonic: Callable[[], float] = time.monotonic,
         cpus: int | None = None,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`noticed` is told what a user should know. `going` is asked between segments: what is
+        """`noticed` gets messages for the user. `going` is asked between segments: what is
         left then, another look makes.
         `cpus`: of the machine, None for no budget of CPU time. `now`: this machine's clock, ns.
         """
         self._directory, self._noticed, self._going = directory, noticed, going
         self._recording = Recording(directory)
-        self._budget = Budget(monotonic, cpus)
+        self._budget = Budget(time.monotonic, cpus)
         self._spent: dict[str, int] = {}
         self._mergers: dict[str, Merger] = {}
         self._now = now
@@ -126,8 +127,8 @@ class Keeper:
     def look(self) -> bool:
         """See whether something is to be done, and do it. Returns whether something was. IolabError
         where it can't be."""
-        seen = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
-        if seen == self._seen and not self._over(self._due):
+        identities = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
+        if identities == self._seen and not self._over(self._due):
             return False
         definitions = self._pausing(read_definitions(self._directory))
         if definitions is not None:
@@ -140,7 +141,7 @@ class Keeper:
                 listed.rebuild_list(self._directory)
             if not self._make(definitions, state):
                 return True
-        self._seen = seen
+        self._seen = identities
         return definitions is not None
 
     def _over(self, until_ns: int | None) -> bool:
@@ -150,24 +151,24 @@ class Keeper:
         """What is to be kept, after what was to be kept until now has been paused."""
         if definitions is None:
             return None
-        if any(self._over(each.until_ns) for each in definitions.statistics.values()):
+        if any(self._over(statistic.until_ns) for statistic in definitions.statistics.values()):
             definitions = change_definitions(
                 self._directory,
                 lambda before: replace(
                     before,
                     statistics={
-                        name: each.pausing(each.until_ns)
-                        if each.until_ns is not None and self._over(each.until_ns)
-                        else each
-                        for name, each in before.statistics.items()
+                        name: statistic.pausing(statistic.until_ns)
+                        if statistic.until_ns is not None and self._over(statistic.until_ns)
+                        else statistic
+                        for name, statistic in before.statistics.items()
                     },
                 ),
             )
         self._due = min(
             (
-                each.until_ns
-                for each in definitions.statistics.values()
-                if each.until_ns is not None
+                statistic.until_ns
+                for statistic in definitions.statistics.values()
+                if statistic.until_ns is not None
             ),
             default=None,
         )
@@ -176,22 +177,22 @@ class Keeper:
     def _take_up(self, definitions: Definitions, state: State) -> None:
         """What is no longer wanted goes; what is new begins."""
         for name in list(state.statistics):
-            wanted = definitions.statistics.get(name)
-            if wanted is None or wanted.added_ns != state.statistics[name].added_ns:
+            definition = definitions.statistics.get(name)
+            if definition is None or definition.added_ns != state.statistics[name].added_ns:
                 self._remove(name)
                 del state.statistics[name]
-        for name, wanted in definitions.statistics.items():
+        for name, definition in definitions.statistics.items():
             if name not in state.statistics:
                 # one of that name was kept before
                 self._remove(name)
-            kept = state.statistics.setdefault(name, Kept(wanted.added_ns))
-            if kept.resumed_ns != wanted.resumed_ns:
-                kept.resumed_ns = wanted.resumed_ns
+            kept = state.statistics.setdefault(name, Kept(definition.added_ns))
+            if kept.resumed_ns != definition.resumed_ns:
+                kept.resumed_ns = definition.resumed_ns
                 if kept.is_suspended:
                     first = kept.suspended[-1][0]
                     kept.suspended[-1] = (
                         first,
-                        max(first, -(-wanted.resumed_ns // SECOND) * SECOND),
+                        max(first, -(-definition.resumed_ns // SECOND) * SECOND),
                     )
                     kept.why = ""
         if state.revision != definitions.revision:
@@ -201,7 +202,7 @@ class Keeper:
             state.write(self._directory)
 
     def _remove(self, name: str) -> None:
-        """Files of a statistic that is no longer kept. Those that nobody knows stay."""
+        """Delete the files of a statistic that is no longer kept."""
         self._mergers.pop(name, None)
         for tier in TIERS:
             path = folder(self._directory, tier, folder_name(name))
@@ -215,23 +216,28 @@ class Keeper:
         """Make what is missing, segment by segment. Returns whether nothing is left."""
         if not state.statistics:
             return True
-        known = {name: kept for name, kept in state.statistics.items() if _is_known(name)}
-        found = sealed_after(
-            self._recording, min((each.through for each in known.values()), default=2**62)
+        known_statistics = {
+            name: kept for name, kept in state.statistics.items() if _is_known(name)
+        }
+        segments = sealed_after(
+            self._recording,
+            min((kept.through for kept in known_statistics.values()), default=2**62),
         )
-        for place, (before, sealed) in enumerate(found):
+        for place, (before, sealed) in enumerate(segments):
             if not self._going():
                 return False
             so_far = {name: kept.cpu_ns for name, kept in state.statistics.items()}
-            made = [name for name, kept in known.items() if kept.through < sealed.number]
+            behind = [
+                name for name, kept in known_statistics.items() if kept.through < sealed.number
+            ]
             with ExitStack() as opened:
                 events = (
                     None
                     if sealed.events is None
                     else opened.enter_context(aggregate.Making(self._recording, sealed.events))
                 )
-                for name in made:
-                    with _charged(state.statistics[name]):
+                for name in behind:
+                    with _charge(state.statistics[name]):
                         self._one(
                             name,
                             definitions.statistics[name],
@@ -240,16 +246,16 @@ class Keeper:
                             sealed,
                             events,
                         )
-            if place == len(found) - 1:
+            if place == len(segments) - 1:
                 # what catching up costs says nothing of what it costs to go on
-                for name in made:
+                for name in behind:
                     self._spent[name] = (
                         self._spent.get(name, 0) + state.statistics[name].cpu_ns - so_far[name]
                     )
             self._suspend(definitions, state)
             state.write(self._directory)
-            for name in made:
-                with _charged(state.statistics[name]):
+            for name in behind:
+                with _charge(state.statistics[name]):
                     self._settle(name, definitions, state)
         state.write(self._directory)
         return True
@@ -265,12 +271,12 @@ class Keeper:
     ) -> None:
         """What one segment adds to one statistic."""
         begins = next(
-            each
-            for each in (kept.first_ns, wanted.since_ns, self._begins(sealed))
-            if each is not None
+            begin_ns
+            for begin_ns in (kept.first_ns, wanted.since_ns, self._begins(sealed))
+            if begin_ns is not None
         )
         skipped, kept.through = range(kept.through + 1, sealed.number), sealed.number
-        if sealed.until_ns <= begins or sealed.labelled:
+        if sealed.until_ns <= begins or sealed.is_of_run:
             return
         statistic = parse(name)
         if kept.source is None:
@@ -371,7 +377,7 @@ class Keeper:
         going = {
             name: kept
             for name, kept in state.statistics.items()
-            if not kept.is_suspended and not definitions.statistics[name].paused
+            if not kept.is_suspended and not definitions.statistics[name].is_paused
         }
         sizes = {name: size_of(self._directory, name) for name in state.statistics}
         excess = self._budget.excess(
@@ -385,8 +391,8 @@ class Keeper:
             self._noticed(f"{name} is no longer kept: {why}; iolab keep resume continues it")
 
     def _settle(self, name: str, definitions: Definitions, state: State) -> None:
-        """Merge what can be, and let go of what is too old. A damaged file stays as it is."""
-        kept, wanted = state.statistics[name], definitions.statistics[name]
+        """Merge what can be merged, and delete what is too old. A damaged file stays as it is."""
+        kept, definition = state.statistics[name], definitions.statistics[name]
         if kept.source is None:
             return
         if name not in self._mergers:
@@ -397,7 +403,7 @@ class Keeper:
             begins = self._mergers[name].age(
                 (kept.until_ns or 0) // SECOND,
                 definitions.retention,
-                {tier: floor // SECOND for tier, floor in wanted.floors.items()},
+                {tier: floor // SECOND for tier, floor in definition.floors.items()},
             )
         except IolabError as error:
             self._noticed(f"{name}: {error}")
@@ -409,7 +415,7 @@ class Keeper:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a name is a statistic's; a newer iolab may have asked for others."""
+    """Whether a name is a statistic's; a newer iolab may know more."""
     try:
         parse(name)
     except UsageError:
@@ -425,7 +431,7 @@ def ahead_ns(facts: Facts) -> int:
 def size_of(directory: Path, name: str) -> int:
     """Bytes on disk of a statistic."""
     return sum(
-        _size(each.path) for tier in TIERS for each in files(directory, tier, folder_name(name))
+        _size(file.path) for tier in TIERS for file in files(directory, tier, folder_name(name))
     )
 
 
@@ -446,7 +452,7 @@ def _identity(path: Path) -> object:
 
 
 @contextmanager
-def _charged(kept: Kept) -> Iterator[None]:
+def _charge(kept: Kept) -> Iterator[None]:
     """The CPU time that passes is the statistic's."""
     begin = time.thread_time_ns()
     try:

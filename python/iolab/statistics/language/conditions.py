@@ -28,7 +28,7 @@ def field_of(name: str) -> Field:
 def filters_of(where: Where) -> tuple[Filter, ...]:
     """Conditions as `recording.conditions.parse_where` makes them. UsageError where one can't be
     asked."""
-    found = []
+    filters = []
     for name, words in where.items():
         field = field_of(name)
         if words:
@@ -37,8 +37,8 @@ def filters_of(where: Where) -> tuple[Filter, ...]:
                 if field.kind == "name"
                 else tuple(_between(name, word) for word in words)
             )
-            found.append(Filter(name, "=", values))
-    return tuple(found)
+            filters.append(Filter(name, "=", values))
+    return tuple(filters)
 
 
 def _between(name: str, word: str) -> Between:
@@ -92,11 +92,11 @@ def _core_words(condition: Filter) -> list[str] | None:
 
 def _ranges(condition: Filter) -> list[Between]:
     """The ranges that meet a condition on a number, its sign being taken in (but for `!=`)."""
-    found = []
+    ranges = []
     for value in condition.values:
         assert isinstance(value, Between)
         low, past = value.low, value.high
-        found.append(
+        ranges.append(
             {
                 ">=": Between(low, None),
                 ">": Between(past, None),
@@ -104,7 +104,7 @@ def _ranges(condition: Filter) -> list[Between]:
                 "<=": Between(None, past),
             }.get(condition.sign, value)
         )
-    return found
+    return ranges
 
 
 def sql_of(filters: Sequence[Filter]) -> tuple[list[str], dict[str, Any]]:
@@ -130,13 +130,13 @@ def sql_of(filters: Sequence[Filter]) -> tuple[list[str], dict[str, Any]]:
                 [None if end is None else bind(end) for end in (interval.low, interval.high)]
                 for interval in _ranges(condition)
             ]
-            choices = [_held(column, low, high) for low, high in ends]
+            choices = [_within(column, low, high) for low, high in ends]
         text = f"({' OR '.join(choices)})"
         # unknown is no answer in SQL; here an event that lacks the field meets `!=`
         texts.append(f"NOT coalesce({text}, false)" if condition.sign == "!=" else text)
     return texts, bound
 
 
-def _held(column: str, low: str | None, high: str | None) -> str:
+def _within(column: str, low: str | None, high: str | None) -> str:
     ends = [f"{column} >= {low}" if low else "", f"{column} < {high}" if high else ""]
     return f"({' AND '.join(end for end in ends if end) or f'{column} IS NOT NULL'})"

@@ -11,7 +11,7 @@ from .objects import UNNAMED
 
 @dataclass(frozen=True)
 class Part:
-    """A value of the field that tells a counter's parts apart, such as op=read.
+    """A value of the field that divides a counter into parts, such as op=read.
 
     Attributes:
         name: the value. plus, less: the kernel's fields that make it, added and taken away. A part
@@ -37,17 +37,17 @@ class Counter:
     """How samples answer a statistic.
 
     Attributes:
-        source: of the samples. parts: at least one. part: the field that tells them apart by name,
+        source: of the samples. parts: at least one. part: the field with their names,
         None for a single one. object: the field that the samples' objects are, None where there is
         one alone. scale: of the kernel's numbers to the statistic's unit. level: whether they are
-        readings of a level, not growing counts. over: fields by whose growth a part's growth is
-        divided, in place of the time. mean: whether objects are averaged, not added up. unsteady:
+        readings of a level, not growing counts. over: a part's growth is divided by the
+        growth of these fields instead of the time. mean: whether objects are averaged, not added up. unsteady:
         fields that the kernel lets fall a little; that is no growth rather than a new start.
         mapped: whether it has a map of how many objects were how busy.
         always: the object that every reading has, where the others are left out while they do
         nothing; None where all are always there. within: further fields that objects' names hold
         after the first, with tabs between.
-        combined: a field whose values are all that differ between parts: "hit demand data".
+        combined: a field with the whole key of a part as value: "hit demand data".
     """
 
     source: str
@@ -115,99 +115,48 @@ class Counter:
         )
 
 
-def _disk(suffixes: tuple[str, str, str], scale: float, *more: Part) -> Counter:
-    parts = (
-        Part("read", (suffixes[0],)),
-        Part("write", (suffixes[1],)),
-        Part("trim", (suffixes[2],)),
-        *more,
-    )
-    return Counter("diskstats", parts, "op", "device", scale)
+def _parts(**fields: str) -> tuple[Part, ...]:
+    """Parts of one field of the kernel each."""
+    return tuple(Part(name, (field,)) for name, field in fields.items())
 
 
-DISK_OPS = _disk(("reads", "writes", "discards"), 1.0, Part("flush", ("flushes",)))
-DISK_BYTES = _disk(("read_sectors", "write_sectors", "discard_sectors"), 512.0)
-DISK_BUSY = Counter(
-    "diskstats", (Part("busy", ("io_ms",)),), None, "device", 0.001, mean=True, mapped=True
-)
-DISK_QUEUE = Counter("diskstats", (Part("queued", ("weighted_io_ms",)),), None, "device", 0.001)
+def _hidden(**fields: str) -> tuple[Part, ...]:
+    """Hidden parts of one field of the kernel each."""
+    return tuple(Part(name, (field,), hidden=True) for name, field in fields.items())
 
-_TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-CPU = Counter(
+
+def _disk(more: tuple[Part, ...] = (), scale: float = 1.0, **fields: str) -> Counter:
+    return Counter("diskstats", (*_parts(**fields), *more), "op", "device", scale)
+
+
+_CPU = (
     # the kernel counts the time of guests among user's and nice's
-    "cpu",
-    (
-        Part("user", ("user",), ("guest",)),
-        Part("nice", ("nice",), ("guest_nice",)),
-        Part("system", ("system",)),
-        Part("irq", ("irq",)),
-        Part("softirq", ("softirq",)),
-        Part("steal", ("steal",)),
-        Part("guest", ("guest", "guest_nice")),
-        Part("idle", ("idle",), hidden=True),
-        Part("iowait", ("iowait",), hidden=True),
-    ),
-    "mode",
-    "cpu",
-    over=_TICKS,
-    mean=True,
-    unsteady=("idle", "iowait", "guest", "guest_nice", "steal"),
-    mapped=True,
+    Part("user", ("user",), ("guest",)),
+    Part("nice", ("nice",), ("guest_nice",)),
+    *_parts(system="system", irq="irq", softirq="softirq", steal="steal"),
+    Part("guest", ("guest", "guest_nice")),
+    *_hidden(idle="idle", iowait="iowait"),
 )
-
-_APART = ("MemFree", "AnonPages", "Cached", "Buffers", "Slab")
-MEMORY = Counter(
-    "memory",
-    (
-        Part("anonymous", ("AnonPages",)),
-        Part("cached", ("Cached",)),
-        Part("buffers", ("Buffers",)),
-        Part("slab", ("Slab",)),
-        Part("other", ("MemTotal",), _APART),
-        Part("free", ("MemFree",), hidden=True),
-        *(
-            Part(name, (field,), hidden=True)
-            for name, field in (
-                ("available", "MemAvailable"),
-                ("dirty", "Dirty"),
-                ("writeback", "Writeback"),
-                ("total", "MemTotal"),
-            )
-        ),
-    ),
-    "kind",
-    level=True,
+_MEMORY = (
+    *_parts(anonymous="AnonPages", cached="Cached", buffers="Buffers", slab="Slab"),
+    Part("other", ("MemTotal",), ("MemFree", "AnonPages", "Cached", "Buffers", "Slab")),
+    *_hidden(free="MemFree", available="MemAvailable", dirty="Dirty"),
+    *_hidden(writeback="Writeback", total="MemTotal"),
 )
-FAULTS = Counter(
-    "memory", (Part("minor", ("pgfault",), ("pgmajfault",)), Part("major", ("pgmajfault",))), "kind"
-)
+_FAULTS = (Part("minor", ("pgfault",), ("pgmajfault",)), Part("major", ("pgmajfault",)))
 
 
 def _network(what: str) -> Counter:
-    return Counter(
-        "network",
-        (Part("in", (f"rx_{what}",)), Part("out", (f"tx_{what}",))),
-        "direction",
-        "interface",
-    )
+    parts = (Part("in", (f"rx_{what}",)), Part("out", (f"tx_{what}",)))
+    return Counter("network", parts, "direction", "interface")
 
 
-NET_BYTES, NET_PACKETS = _network("bytes"), _network("packets")
-NET_LINK = Counter(
-    "network", (Part("speed", ("speed_mbit",)),), None, "interface", 125_000.0, level=True
-)
-
-IP_BYTES = Counter(
-    "tcp",
-    (Part("in", ("received_bytes",)), Part("out", ("sent_bytes",))),
-    "direction",
-    "peer",
-    always=UNNAMED,
-)
+_TRAFFIC = (Part("in", ("received_bytes",)), Part("out", ("sent_bytes",)))
+_MOVED = _parts(read="read_bytes", write="written_bytes")
 
 
 def _nfs_client(
-    *parts: Part, part: str | None = None, scale: float = 1.0, mean: bool = False
+    *parts: Part, part: str | None = None, scale: float = 1.0, over: tuple[str, ...] = ()
 ) -> Counter:
     return Counter(
         "nfs-client",
@@ -215,160 +164,123 @@ def _nfs_client(
         part,
         "server",
         scale,
-        over=("ops",) if mean else (),
-        mean=mean,
+        over=over,
+        mean=bool(over),
         always="",
         within=("mount", "procedure"),
     )
-
-
-NFS_CLIENT_OPS = _nfs_client(Part("op", ("ops",)))
-NFS_CLIENT_BYTES = _nfs_client(
-    Part("read", ("read_bytes",)), Part("write", ("written_bytes",)), part="op"
-)
-NFS_CLIENT_TRAFFIC = _nfs_client(
-    Part("in", ("received_bytes",)), Part("out", ("sent_bytes",)), part="direction"
-)
-NFS_CLIENT_LATENCY = _nfs_client(
-    Part("queue", ("queue_ms",)),
-    Part("server", ("rtt_ms",)),
-    Part("other", ("execute_ms",), ("queue_ms", "rtt_ms")),
-    part="phase",
-    scale=1e6,
-    mean=True,
-)
-NFS_CLIENT_ERRORS = _nfs_client(
-    Part("error", ("errors",)),
-    Part("retransmission", ("transmissions",), ("ops",)),
-    Part("timeout", ("timeouts",)),
-    part="kind",
-)
 
 
 def _smb_client(*parts: Part, part: str | None = None) -> Counter:
     return Counter("smb-client", parts, part, "server", always="", within=("share", "procedure"))
 
 
-SMB_CLIENT_OPS = _smb_client(Part("op", ("ops",)))
-SMB_CLIENT_BYTES = _smb_client(
-    Part("read", ("read_bytes",)), Part("write", ("written_bytes",)), part="op"
+_ACCESSES = tuple(
+    # a hit on what is still being read counts for itself since 2.2, among hits before
+    Part(result, (f"{access}_{kind}_{counter}",), also=(("access", access), ("kind", kind)))
+    for result, counter in (("hit", "hits"), ("iohit", "iohits"), ("miss", "misses"))
+    for access in ("demand", "prefetch")
+    for kind in ("data", "metadata")
 )
-SMB_CLIENT_ERRORS = _smb_client(Part("error", ("errors",)))
+_ARC_SIZES = (
+    *_parts(data="data_size", metadata="metadata_size", headers="hdr_size"),
+    Part("l2arc-headers", ("l2_hdr_size",)),
+    *_parts(bonus="bonus_size", dnodes="dnode_size", dbufs="dbuf_size"),
+    *_parts(waste="abd_chunk_waste_size"),
+    *_hidden(total="size", recent="mru_size", frequent="mfu_size"),
+    *_hidden(anonymous="anon_size", compressed="compressed_size"),
+    *_hidden(uncompressed="uncompressed_size"),
+)
+_ARC_TARGETS = (*_parts(target="c"), *_hidden(least="c_min", most="c_max"))
+_TXG_BYTES = (
+    *_parts(written="written_bytes"),
+    *_hidden(dirty="dirty_bytes", read="read_bytes"),
+)
+_TXG_PHASES = _parts(open="open_ns", quiesce="quiesce_ns", wait="wait_ns", sync="sync_ns")
+_ZIL_RECORDS = tuple(
+    Part(name, (f"zil_itx_{name}_count",)) for name in ("indirect", "copied", "needcopy")
+)
 
-FILE_SYSTEMS = Counter(
-    "filesystems",
-    (
-        Part("used", ("size_bytes",), ("free_bytes",)),
-        Part("available", ("available_bytes",), hidden=True),
-        Part("size", ("size_bytes",), hidden=True),
+COUNTERS = {
+    "io.ops": _disk(_parts(flush="flushes"), read="reads", write="writes", trim="discards"),
+    "io.bytes": _disk(
+        scale=512.0, read="read_sectors", write="write_sectors", trim="discard_sectors"
     ),
-    "kind",
-    "mount",
-    level=True,
-)
-
-
-ARC_ACCESSES = Counter(
-    "arcstats",
-    tuple(
-        # a hit on what is still being read counts for itself since 2.2, among hits before
-        Part(result, (f"{access}_{kind}_{counter}",), also=(("access", access), ("kind", kind)))
-        for result, counter in (("hit", "hits"), ("iohit", "iohits"), ("miss", "misses"))
-        for access in ("demand", "prefetch")
-        for kind in ("data", "metadata")
+    "io.utilization": Counter(
+        "diskstats", _parts(busy="io_ms"), None, "device", 0.001, mean=True, mapped=True
     ),
-    "result",
-    combined="outcome",
-)
-ARC_HIT_RATIO = Counter(
-    "arcstats", (Part("hit", ("hits",)),), over=("hits", "iohits", "misses"), mean=True
-)
-ARC_SIZE = Counter(
-    "arcstats",
-    (
-        *(
-            Part(name, (field,))
-            for name, field in (
-                ("data", "data_size"),
-                ("metadata", "metadata_size"),
-                ("headers", "hdr_size"),
-                ("l2arc-headers", "l2_hdr_size"),
-                ("bonus", "bonus_size"),
-                ("dnodes", "dnode_size"),
-                ("dbufs", "dbuf_size"),
-                ("waste", "abd_chunk_waste_size"),
-            )
+    "io.queue": Counter("diskstats", _parts(queued="weighted_io_ms"), None, "device", 0.001),
+    "cpu.utilization": Counter(
+        "cpu",
+        _CPU,
+        "mode",
+        "cpu",
+        over=("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
+        mean=True,
+        unsteady=("idle", "iowait", "guest", "guest_nice", "steal"),
+        mapped=True,
+    ),
+    "memory.bytes": Counter("memory", _MEMORY, "kind", level=True),
+    "vm.faults": Counter("memory", _FAULTS, "kind"),
+    "net.bytes": _network("bytes"),
+    "net.packets": _network("packets"),
+    "net.link": Counter(
+        "network", _parts(speed="speed_mbit"), None, "interface", 125_000.0, level=True
+    ),
+    "ip.bytes": Counter("tcp", _TRAFFIC, "direction", "peer", always=UNNAMED),
+    "nfs.client.ops": _nfs_client(Part("op", ("ops",))),
+    "nfs.client.bytes": _nfs_client(*_MOVED, part="op"),
+    "nfs.client.traffic": _nfs_client(*_TRAFFIC, part="direction"),
+    "nfs.client.latency": _nfs_client(
+        *_parts(queue="queue_ms", server="rtt_ms"),
+        Part("other", ("execute_ms",), ("queue_ms", "rtt_ms")),
+        part="phase",
+        scale=1e6,
+        over=("ops",),
+    ),
+    "nfs.client.errors": _nfs_client(
+        Part("error", ("errors",)),
+        Part("retransmission", ("transmissions",), ("ops",)),
+        Part("timeout", ("timeouts",)),
+        part="kind",
+    ),
+    "smb.client.ops": _smb_client(Part("op", ("ops",))),
+    "smb.client.bytes": _smb_client(*_MOVED, part="op"),
+    "smb.client.errors": _smb_client(Part("error", ("errors",))),
+    "fs.capacity": Counter(
+        "filesystems",
+        (
+            Part("used", ("size_bytes",), ("free_bytes",)),
+            *_hidden(available="available_bytes", size="size_bytes"),
         ),
-        *(
-            Part(name, (field,), hidden=True)
-            for name, field in (
-                ("total", "size"),
-                ("recent", "mru_size"),
-                ("frequent", "mfu_size"),
-                ("anonymous", "anon_size"),
-                ("compressed", "compressed_size"),
-                ("uncompressed", "uncompressed_size"),
-            )
-        ),
+        "kind",
+        "mount",
+        level=True,
     ),
-    "kind",
-    level=True,
-)
-ARC_TARGET = Counter(
-    "arcstats",
-    (
-        Part("target", ("c",)),
-        Part("least", ("c_min",), hidden=True),
-        Part("most", ("c_max",), hidden=True),
+    "arc.accesses": Counter("arcstats", _ACCESSES, "result", combined="outcome"),
+    "arc.hit_ratio": Counter(
+        "arcstats", _parts(hit="hits"), over=("hits", "iohits", "misses"), mean=True
     ),
-    "kind",
-    level=True,
-)
-
-L2ARC_ACCESSES = Counter(
-    "arcstats", (Part("hit", ("l2_hits",)), Part("miss", ("l2_misses",))), "result"
-)
-L2ARC_BYTES = Counter(
-    "arcstats", (Part("read", ("l2_read_bytes",)), Part("write", ("l2_write_bytes",))), "op"
-)
-L2ARC_SIZE = Counter(
-    "arcstats",
-    (Part("stored", ("l2_asize",)), Part("logical", ("l2_size",), hidden=True)),
-    "kind",
-    level=True,
-)
-L2ARC_HEADERS = Counter("arcstats", (Part("headers", ("l2_hdr_size",)),), level=True)
-
-ZIL_COMMITS = Counter("zil", (Part("commit", ("zil_commit_count",)),))
-ZIL_RECORDS = Counter(
-    "zil",
-    tuple(Part(name, (f"zil_itx_{name}_count",)) for name in ("indirect", "copied", "needcopy")),
-    "kind",
-)
-ZIL_BYTES = Counter(
-    "zil",
-    (
-        Part("pool", ("zil_itx_metaslab_normal_bytes",)),
-        Part("log", ("zil_itx_metaslab_slog_bytes",)),
+    "arc.size": Counter("arcstats", _ARC_SIZES, "kind", level=True),
+    "arc.target": Counter("arcstats", _ARC_TARGETS, "kind", level=True),
+    "l2arc.accesses": Counter("arcstats", _parts(hit="l2_hits", miss="l2_misses"), "result"),
+    "l2arc.bytes": Counter("arcstats", _parts(read="l2_read_bytes", write="l2_write_bytes"), "op"),
+    "l2arc.size": Counter(
+        "arcstats",
+        (*_parts(stored="l2_asize"), *_hidden(logical="l2_size")),
+        "kind",
+        level=True,
     ),
-    "kind",
-)
-
-TXG_GROUPS = Counter("txgs", (Part("group", ("groups",)),), None, "pool")
-TXG_BYTES = Counter(
-    "txgs",
-    (
-        Part("written", ("written_bytes",)),
-        Part("dirty", ("dirty_bytes",), hidden=True),
-        Part("read", ("read_bytes",), hidden=True),
+    "l2arc.headers": Counter("arcstats", _parts(headers="l2_hdr_size"), level=True),
+    "zil.commits": Counter("zil", _parts(commit="zil_commit_count")),
+    "zil.records": Counter("zil", _ZIL_RECORDS, "kind"),
+    "zil.bytes": Counter(
+        "zil",
+        _parts(pool="zil_itx_metaslab_normal_bytes", log="zil_itx_metaslab_slog_bytes"),
+        "kind",
     ),
-    "kind",
-    "pool",
-)
-TXG_TIME = Counter(
-    "txgs",
-    tuple(Part(name, (f"{name}_ns",)) for name in ("open", "quiesce", "wait", "sync")),
-    "phase",
-    "pool",
-    1e-9,
-)
+    "txg.groups": Counter("txgs", _parts(group="groups"), None, "pool"),
+    "txg.bytes": Counter("txgs", _TXG_BYTES, "kind", "pool"),
+    "txg.time": Counter("txgs", _TXG_PHASES, "phase", "pool", 1e-9),
+}
+"""How samples answer a statistic, by its name."""

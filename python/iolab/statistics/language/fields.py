@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked for: the fields of statistics' names, and the columns of events that hold them."""
+"""The fields of statistics' names, and the columns of events that hold them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Field:
     Attributes:
         name: as users write it. column: of the schema of events.
         kind: "name" is compared as a word; "number" is a plain whole number; "time" (ns) and "size"
-        (bytes) take units. missing: the word for events that lack it; it can be asked for like a
-        name.
+        (bytes) take units. missing: the word for events that lack it; conditions can name
+        it.
     """
 
     name: str
@@ -93,23 +93,23 @@ ANY = {**STORED, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
 """Every field that a statistic's name can have."""
 
 TIME = Field("time", "time_ns", "time")
-"""The time of completion: a condition of maps, but no field of a statistic, whose window is asked
-for apart."""
+"""The time of completion: a condition of maps, but no field of a statistic, which has a window of
+time."""
 
 QUANTIZED: tuple[Y, ...] = ("latency", "queue", "offset", "size")
-"""Fields whose breakdown is a heat map."""
+"""Fields with a heat map as breakdown."""
 
 MAPPED: tuple[str, ...] = (*QUANTIZED, UTILIZATION.name)
-"""Fields whose breakdown is a heat map, those of counters included."""
+"""Fields with a heat map as breakdown, those of counters included."""
 
 OPS = tuple(_core.trace_ops())
 
 
 def near(word: str, allowed: Iterable[str]) -> str:
-    """`did you mean 'write'? there are read, write...`: what stands near a word that isn't there,
-    and what there is."""
+    """`did you mean 'write'? there are read, write...`: the word that is closest to an unknown one,
+    and all words."""
     words = list(allowed)
     if not words:
         return "there are none"
-    found = difflib.get_close_matches(word, words, 1, 0.6)
-    return f"{f'did you mean {found[0]!r}? ' if found else ''}there are {', '.join(words)}"
+    similar = difflib.get_close_matches(word, words, 1, 0.6)
+    return f"{f'did you mean {similar[0]!r}? ' if similar else ''}there are {', '.join(words)}"

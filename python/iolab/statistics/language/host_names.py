@@ -97,17 +97,14 @@ def _table(path: Path) -> dict[str, str]:
     try:
         names: dict[str, str] = {}
         for number, line in enumerate(_text(path).splitlines(), 1):
-            words = _words(line)
-            if not words:
-                continue
-            address = _canonical(words[0])
-            if address is None or len(words) < 2 or not _NAME.fullmatch(words[1]):
+            entry = _entry(line)
+            if entry is None and _words(line):
                 raise UsageError(
                     f"'{line.strip()[:80]}' has no address and name",
                     where=f"{path}:{number}",
                     hint="write 10.0.0.7=backup, or a line as in /etc/hosts",
                 )
-            names[address] = words[1]
+            names |= [entry] if entry is not None else []
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
@@ -126,18 +123,23 @@ def _hosts(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError):
         return {}
     names: dict[str, str] = {}
-    for line in text.splitlines():
-        words = _words(line)
-        address = _canonical(words[0]) if words else None
-        if address is None or len(words) < 2 or not _NAME.fullmatch(words[1]):
-            continue
+    for address, name in filter(None, map(_entry, text.splitlines())):
         if not ipaddress.ip_address(address).is_loopback:
-            names.setdefault(address, words[1])
+            names.setdefault(address, name)
     return names
 
 
 def _text(path: Path) -> str:
     return read_regular(path, limit=MOST_BYTES).decode("utf-8")
+
+
+def _entry(line: str) -> tuple[str, str] | None:
+    """(address, name) of a line, None where it has none."""
+    words = _words(line)
+    address = _canonical(words[0]) if words else None
+    if address is None or len(words) < 2 or not _NAME.fullmatch(words[1]):
+        return None
+    return address, words[1]
 
 
 def _words(line: str) -> list[str]:

@@ -4,7 +4,7 @@ the same vectors in the page).
 
 A filter is `field=value,value`, `field!=value`, or for numbers `>=`, `>`, `<`, `<=` and
 `field=low..high`, which leaves `high` out. A value with one of `] [ , = " < > !` in it, with a
-space at an end, or empty, stands in double quotes, where `\\"` and `\\\\` are a quote and a
+space at an end, or empty, is in double quotes, where `\\"` and `\\\\` are a quote and a
 backslash.
 """
 
@@ -50,7 +50,7 @@ class Filter:
 
     def __str__(self) -> str:
         kind = (ANY.get(self.field) or TIME).kind
-        return f"{self.field}{self.sign}{','.join(_printed(value, kind) for value in self.values)}"
+        return f"{self.field}{self.sign}{','.join(_print(value, kind) for value in self.values)}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def parse(text: str) -> Statistic:
     head = _HEAD.match(text)
     word = head[1] if head else ""
     if word not in CATALOGUE:
-        raise _refused(
+        raise _error(
             text,
             f"there is no statistic '{word}'" if word else "a statistic has a name",
             _near(word),
@@ -112,19 +112,19 @@ def parse(text: str) -> Statistic:
     for name, sign, values in _brackets(text, head.end() if head else 0):
         allowed = entry.filters if sign else entry.breakdowns
         if name not in allowed:
-            known = name in (*entry.filters, *entry.breakdowns)
+            is_field = name in (*entry.filters, *entry.breakdowns)
             what = (
                 "has no field"
-                if not known
+                if not is_field
                 else "can't be narrowed by"
                 if sign
                 else "can't be broken down by"
             )
-            raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
+            raise _error(text, f"{word} {what} '{name}'", near(name, allowed))
         if sign:
             filters.append(_filter(text, entry, ANY[name], sign, values))
         elif breakdown is not None:
-            raise _refused(
+            raise _error(
                 text,
                 f"a statistic has one breakdown, and '{breakdown}' and '{name}' are two",
                 f"narrow the other one: [{breakdown}=...]",
@@ -140,19 +140,19 @@ def split_field(text: str, field: str) -> tuple[str, list[tuple[str, tuple[str, 
     brackets: (sign, values), or ("", ()) for a breakdown. UsageError as in `parse`."""
     head = _HEAD.match(text)
     end = head.end() if head else 0
-    rest, taken = text[:end], []
+    rest, brackets = text[:end], []
     for name, sign, values in _brackets(text, end):
         if name == field:
-            taken.append((sign, tuple(value for value, _ in values)))
+            brackets.append((sign, tuple(value for value, _ in values)))
             continue
         # a value that was not quoted is a number or a name without special characters
-        words = (_printed(value, "name") if quoted else value for value, quoted in values)
+        words = (_print(value, "name") if quoted else value for value, quoted in values)
         rest += f"[{name}{sign}{','.join(words)}]"
-    return rest, taken
+    return rest, brackets
 
 
 def _near(word: str) -> str:
-    """What stands near the name of a statistic: those of its group, where only that is known, or
+    """Names like that of a statistic: those of its group, where only that is known, or
     all."""
     if word.lower() in CATALOGUE:
         return f"did you mean {word.lower()!r}? names are in lower case"
@@ -166,7 +166,7 @@ def _near(word: str) -> str:
     )
 
 
-def _refused(text: str, message: str, hint: str) -> UsageError:
+def _error(text: str, message: str, hint: str) -> UsageError:
     return UsageError(message, where=f"statistic '{text}'", hint=hint)
 
 
@@ -174,7 +174,7 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
     """(field, sign or "", values each with whether it was quoted) of each pair of brackets."""
     while place < len(text):
         if text[place] != "[":
-            raise _refused(
+            raise _error(
                 text, f"'{text[place:]}' found where '[' is expected", "such as [op=write][latency]"
             )
         end = place + 1
@@ -184,16 +184,16 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
         sign = next((sign for sign in SIGNS if text.startswith(sign, end)), "")
         if not sign and not text.startswith("]", end):
             raise (
-                _unclosed(text, end)
+                _unclosed_error(text, end)
                 if end >= len(text)
-                else _refused(
+                else _error(
                     text,
                     f"'{text[end:]}' found where an operator or ']' is expected",
                     f"signs are {' '.join(SIGNS)}",
                 )
             )
         if not name:
-            raise _refused(
+            raise _error(
                 text, "a pair of brackets names no field", "such as [op=write] or [latency]"
             )
         end += len(sign)
@@ -206,9 +206,9 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
                 continue
             if not text.startswith("]", end):
                 raise (
-                    _unclosed(text, end)
+                    _unclosed_error(text, end)
                     if end >= len(text)
-                    else _refused(
+                    else _error(
                         text,
                         f"'{text[end:]}' found where ',' or ']' is expected",
                         "put a value with such characters in double quotes",
@@ -221,8 +221,8 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
             place += 1
 
 
-def _unclosed(text: str, end: int) -> UsageError:
-    return _refused(
+def _unclosed_error(text: str, end: int) -> UsageError:
+    return _error(
         text,
         "it ends within brackets" if end >= len(text) else f"'{text[end:]}' is left over",
         "close them with ]",
@@ -243,7 +243,7 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
         if text[place] == "\\":
             place += 1
             if place >= len(text) or text[place] not in '"\\':
-                raise _refused(
+                raise _error(
                     text,
                     'a backslash within quotes comes before " or \\ alone',
                     "write \\\\ for a backslash",
@@ -251,7 +251,7 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
         value += text[place]
         place += 1
     if place >= len(text):
-        raise _refused(text, "a quoted value does not end", 'close it with "')
+        raise _error(text, "a quoted value does not end", 'close it with "')
     place += 1
     while place < len(text) and text[place] == " ":
         place += 1
@@ -262,14 +262,14 @@ def _filter(
     text: str, entry: Entry, field: Field, sign: str, values: list[tuple[str, bool]]
 ) -> Filter:
     if any(not value and not quoted for value, quoted in values):
-        raise _refused(
+        raise _error(
             text,
             f"[{field.name}{sign}] names no value",
             f"such as [{field.name}={_example(field)}]",
         )
     if field.kind == "name":
         if sign not in ("=", "!="):
-            raise _refused(
+            raise _error(
                 text,
                 f"'{field.name}' is a name: it can't be compared with '{sign}'",
                 f"write [{field.name}={_example(field)}]",
@@ -277,25 +277,25 @@ def _filter(
         words = entry.words(field.name)
         for value, _ in values:
             if words and value not in words:
-                raise _refused(
+                raise _error(
                     text,
                     f"there is no {'operation' if field.name == 'op' else field.name} '{value}'",
                     near(value, words),
                 )
         return Filter(field.name, sign, tuple(value for value, _ in values))
     if sign not in ("=", "!=") and len(values) > 1:
-        raise _refused(
+        raise _error(
             text, f"'{sign}' takes one value", f"such as [{field.name}{sign}{_example(field)}]"
         )
     try:
-        found = tuple(_range(value, field) for value, _ in values)
+        ranges = tuple(_range(value, field) for value, _ in values)
     except UsageError as error:
-        raise _refused(text, f"{field.name}: {error.message}", error.hint or "") from None
+        raise _error(text, f"{field.name}: {error.message}", error.hint or "") from None
     if sign not in ("=", "!=") and any(".." in value for value, _ in values):
-        raise _refused(
+        raise _error(
             text, f"'{sign}' takes a value, not a range", f"write [{field.name}={values[0][0]}]"
         )
-    return Filter(field.name, sign, found)
+    return Filter(field.name, sign, ranges)
 
 
 def _range(text: str, field: Field) -> Between:
@@ -314,15 +314,15 @@ def _range(text: str, field: Field) -> Between:
     return Between(ends[0], ends[1])
 
 
-def _printed(value: Value, kind: str) -> str:
+def _print(value: Value, kind: str) -> str:
     if isinstance(value, str):
         if value and value == value.strip(" ") and not any(sign in value for sign in _SPECIAL):
             return value
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    whole = [("" if end is None else print_whole(end, kind)) for end in (value.low, value.high)]  # type: ignore[arg-type]
+    ends = [("" if end is None else print_whole(end, kind)) for end in (value.low, value.high)]  # type: ignore[arg-type]
     exact = value.low is not None and value.high == value.low + 1
-    return whole[0] if exact else "..".join(whole)
+    return ends[0] if exact else "..".join(ends)
 
 
 def _example(field: Field) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The things that counters are of: which of them a sum holds (what is made of others counts for
-itself, but not again), and which one a condition means."""
+"""The things that counters are of: which of them a sum holds (a device made of other devices
+is not counted again), and which one a condition means."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _NAMED = 12
 """Objects that are listed where one is not there."""
 
 UNNAMED = "others"
-"""The object of all peers that are too many to be told apart."""
+"""The object of all peers beyond the largest."""
 
 
-def summed(kind: str, names: Iterable[str]) -> set[str]:
+def objects_in_sum(kind: str, names: Iterable[str]) -> set[str]:
     """The objects that a sum holds. `kind` is the field that they are of: "device", "interface",
     "peer", "cpu"...
 
-    Of devices those that stand for themselves (`formats.device_names`); of interfaces those to the
-    outside; of peers none on this machine, whose connections have both their ends here. Where that
+    Of devices whole disks (`formats.device_names`); of interfaces those to the
+    outside; of peers none on this machine, as both ends of their connections are here. Where that
     leaves no interface or peer, all of them.
     """
-    held = set(names)
+    objects = set(names)
     if kind == "device":
-        return set(choose_devices(held).counted)
+        return set(choose_devices(objects).counted)
     if kind == "interface":
-        return {name for name in held if not _LINKS.fullmatch(name)} or held
+        return {name for name in objects if not _LINKS.fullmatch(name)} or objects
     if kind == "peer":
-        outside = {name for name in held if not _here(name)}
-        return outside if outside - {UNNAMED} else held
-    return held
+        outside = {name for name in objects if not _here(name)}
+        return outside if outside - {UNNAMED} else objects
+    return objects
 
 
 def meant(kind: str | None, value: str) -> str:
@@ -49,24 +49,24 @@ def meant(kind: str | None, value: str) -> str:
 def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]:
     """A note for each of the objects that conditions name and that were not read; none where
     nothing was."""
-    held = sorted(
+    existing = sorted(
         set(there),
         key=lambda name: [
             int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)
         ],
     )
-    if not held:
+    if not existing:
         return []
-    more = f" and {len(held) - _NAMED} more" if len(held) > _NAMED else ""
-    found = []
+    more = f" and {len(existing) - _NAMED} more" if len(existing) > _NAMED else ""
+    notes = []
     for name in dict.fromkeys(wanted):
-        if name not in held:
-            near = [] if not more else difflib.get_close_matches(name, held, 1, 0.6)
-            found.append(
+        if name not in existing:
+            near = [] if not more else difflib.get_close_matches(name, existing, 1, 0.6)
+            notes.append(
                 f"there was no {kind} '{name}' then; {f'did you mean {near[0]!r}? ' if near else ''}"
-                f"there were {', '.join(held[:_NAMED])}{more}"
+                f"there were {', '.join(existing[:_NAMED])}{more}"
             )
-    return found
+    return notes
 
 
 def _here(peer: str) -> bool:

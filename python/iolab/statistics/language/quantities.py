@@ -128,7 +128,7 @@ def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
         day = datetime.fromtimestamp(first_ns // 10**9, UTC)
         if _CLOCK.fullmatch(words):
             words = f"{day:%Y-%m-%d}T{words.zfill(len(words) + (words.find(':') == 1))}"
-        found = datetime.fromisoformat(words)
+        moment = datetime.fromisoformat(words)
     except ValueError:
         raise UsageError(
             f"'{text}' is not a moment", hint=f"write {_RELATIVE} or 2026-03-01T12:00:05"
@@ -140,6 +140,6 @@ def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
             f"'{text}' is a clock's time, but these events count from a start of their own",
             hint=f"write {_RELATIVE}",
         )
-    zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     return (since // timedelta(microseconds=1)) * 1000

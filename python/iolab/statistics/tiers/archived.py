@@ -16,7 +16,7 @@ from ...errors import ResultsError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
-from ..engine.engine import Engine, single, whole
+from ..engine.engine import Engine, int64s, single
 from ..engine.windows import Window
 from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
@@ -25,7 +25,7 @@ from .segment_maps import MapFile, MapFiles, MapReading, SegmentMaps
 from .spark_engine import SparkEngine
 
 
-def archived(window: Window) -> ArchivedEvents:
+def archived_recording(window: Window) -> ArchivedEvents:
     """The archived recording of a window."""
     recording = window.snap.recording
     assert isinstance(recording, ArchivedEvents)
@@ -34,7 +34,7 @@ def archived(window: Window) -> ArchivedEvents:
 
 def open_engine(window: Window) -> Engine:
     """The engine that reads the rows of a window: DuckDB here, or a cluster."""
-    cluster = archived(window).cluster
+    cluster = archived_recording(window).cluster
     place = window.snap.place
     return Engine(place) if cluster is None else SparkEngine(place, cluster)
 
@@ -139,7 +139,7 @@ def _map_files(window: Window, y: Y) -> MapFiles:
             'SELECT segment, max(width_bytes) AS width FROM maps WHERE "map" = $map GROUP BY segment',
             {"map": name},
         )
-    numbers, widths = whole(rows["segment"]), whole(rows["width"])
+    numbers, widths = int64s(rows["segment"]), int64s(rows["width"])
     files = [
         MapFile(number, File(Path(name)), width if y == "offset" else 1)
         for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
@@ -155,7 +155,7 @@ def _view(
 ) -> None:
     """Make rows of segments known as `name` to an engine. Rows of other recordings, and those that
     a push left without listing their segment, are not in it."""
-    recording = archived(window)
+    recording = archived_recording(window)
     archive, key = recording.archive, recording.key
     # a row of a map has the time of the start of its second
     span = window.first_ns // SECOND * SECOND, window.until_ns
@@ -195,7 +195,7 @@ def _view(
 
 def _part(window: Window, table: Table, name: str) -> Part:
     span = window.first_ns // SECOND * SECOND, window.until_ns
-    files = archived(window).files(table, window.source, span)
+    files = archived_recording(window).files(table, window.source, span)
     times = [file.times for file in files if file.times is not None]
     is_known = bool(times) and len(times) == len(files)
     return Part(

@@ -45,14 +45,14 @@ class Counters:
 
     def frame(self, question: Question) -> Frame | str:
         """As `Tier.frame`."""
-        asked = question.statistic
-        if asked is None or asked.entry.counter is None:
+        statistic = question.statistic
+        if statistic is None or statistic.entry.counter is None:
             return "no counters of this are asked"
-        samples = counted(self._recording, asked, question.source)
+        samples = samples_for(self._recording, statistic, question.source)
         if samples is None:
             return "events are preferred, or no samples are there"
         ends = (*question.span, question.interval_ns, question.columns)
-        window = window_of(samples, asked.entry.counter.source, *ends)
+        window = window_of(samples, statistic.entry.counter.source, *ends)
         if question.interval_ns is None and window.interval_ns < SECOND:
             window = replace(window, interval_ns=SECOND)
         return Frame(question, window)
@@ -61,7 +61,7 @@ class Counters:
         """As `Tier.covers`."""
         if frame.window.snap.kind != "samples":
             return "events are preferred, or no samples are there"
-        return [frame.whole]
+        return [frame.full_span]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """As `Tier.cost`. Readings before and after the time are read as well."""
@@ -90,18 +90,18 @@ class Samples(Reading):
     spans: Sequence[Span]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
-        asked, window = self.frame.question.statistic, self.frame.window
-        assert asked is not None
-        assert asked.entry.counter is not None
+        statistic, window = self.frame.question.statistic, self.frame.window
+        assert statistic is not None
+        assert statistic.entry.counter is not None
         if not window.snap.bounds(window.source):
             return []
         breaks = window.snap.recording.breaks(window.source)
-        readings = read(window, asked.entry.counter, parted=is_parted(asked))
+        readings = read(window, statistic.entry.counter, parted=is_parted(statistic))
         spreads = [
-            spread(reading, asked.entry.counter, parts_of(asked), window, breaks)
+            spread(reading, statistic.entry.counter, parts_of(statistic), window, breaks)
             for reading in readings
         ]
-        if list(self.spans) != [self.frame.whole]:
+        if list(self.spans) != [self.frame.full_span]:
             spreads = [within(spread, window, self.spans) for spread in spreads]
         return [Growth(tuple(spreads))]
 
@@ -112,22 +112,22 @@ def within(spread: Spread, window: Window, spans: Sequence[Span]) -> Spread:
     for _, _, from_ns, until_ns in spans:
         first = (from_ns - window.base_ns) // window.interval_ns
         is_within[first : -(-(until_ns - window.base_ns) // window.interval_ns)] = True
-    shown = is_within[spread.readings.column]
+    is_shown = is_within[spread.readings.column]
     return Spread(
         spread.object,
         {part: np.where(is_within, amount, 0.0) for part, amount in spread.amounts.items()},
         np.where(is_within, spread.over, 0.0),
         np.where(is_within, spread.covered, 0.0),
         np.where(is_within, spread.broken, 0.0),
-        Shares(spread.readings.column[shown], spread.readings.share[shown]),
+        Shares(spread.readings.column[is_shown], spread.readings.share[is_shown]),
     )
 
 
-def counted(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
+def samples_for(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
     """The samples that answer a statistic, None where events do.
 
     Events are preferred, but those that are far from the device; a source that is named decides.
-    UsageError where only counters are there and can't tell what is asked.
+    UsageError where only counters exist and they lack a field of the question.
     """
     counter, entry = asked.entry.counter, asked.entry
     if counter is None:
@@ -173,7 +173,7 @@ def parts_of(asked: Statistic) -> list[Part]:
     return (
         []
         if counter is None
-        else [part for part in counter.parts if _wanted(part, counter, asked.filters)]
+        else [part for part in counter.parts if _is_part_shown(part, counter, asked.filters)]
     )
 
 
@@ -197,7 +197,7 @@ def build(
         if spreads
         else asked_for
     )
-    found = _filled(
+    matching = _fill(
         counter,
         [
             counts
@@ -212,32 +212,34 @@ def build(
     named = any(
         condition.field == counter.object and condition.sign == "=" for condition in asked.filters
     )
-    held = (
-        {each.object for each in found}
+    in_sum = (
+        {spread.object for spread in matching}
         if named
-        else objects.summed(counter.object or "", (each.object for each in found))
+        else objects.objects_in_sum(counter.object or "", (spread.object for spread in matching))
     )
-    kept = [each for each in found if each.object in held]
+    kept = [spread for spread in matching if spread.object in in_sum]
     notes = [
         *noted,
-        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
+        *_notes(
+            asked, counter, matching, in_sum, [part for part in asked_for if part not in parts]
+        ),
     ]
     for condition in asked.filters:
         if condition.field in counter.objects:
-            wanted = [objects.meant(condition.field, str(value)) for value in condition.values]
-            there = {
+            names = [objects.meant(condition.field, str(value)) for value in condition.values]
+            existing = {
                 counter.object_value(counts.object, condition.field)
                 for counts in spreads
                 if not counter.within or counts.object != counter.always
             }
-            notes += objects.missing(condition.field, wanted, there)
+            notes += objects.missing(condition.field, names, existing)
     if asked.breakdown == UTILIZATION.name:
         return _map(kept, window, tuple(notes))
-    return _over_time(asked, counter, parts, found, kept, window, tuple(notes))
+    return _over_time(asked, counter, parts, matching, kept, window, tuple(notes))
 
 
-def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
-    """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden
+def _is_part_shown(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
+    """Whether a part meets the conditions on all fields of parts; a hidden part
     must be named by one of them."""
     if part.hidden and not any(
         condition.sign == "=" and condition.field in counter.apart for condition in filters
@@ -246,7 +248,7 @@ def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
     return all(_meets(counter.value(part, field), filters, field) for field in counter.apart)
 
 
-def _filled(counter: Counter, found: list[Spread], always: Spread | None) -> list[Spread]:
+def _fill(counter: Counter, found: list[Spread], always: Spread | None) -> list[Spread]:
     """Objects that did nothing are not in every reading: what each of them did is known whenever
     the one is that always is there."""
     if always is None:
@@ -290,13 +292,13 @@ def _notes(
     untold: Sequence[Part],
 ) -> tuple[str, ...]:
     notes: list[str] = []
-    others = sorted({each.object for each in found} - held)
-    if counter.object in _LEFT_OUT and found and (others or counter.object != "peer"):
+    left_out = sorted({spread.object for spread in found} - held)
+    if counter.object in _LEFT_OUT and found and (left_out or counter.object != "peer"):
         # peers may be thousands
         holds = "all others" if counter.object == "peer" else ", ".join(sorted(held))
         notes.append(
             f"the {'mean is of' if counter.mean else 'sum holds'} {holds}"
-            + (f"; not {', '.join(others)}, {_LEFT_OUT[counter.object]}" if others else "")
+            + (f"; not {', '.join(left_out)}, {_LEFT_OUT[counter.object]}" if left_out else "")
         )
     if untold:
         notes.append(f"not told there: {', '.join(part.key for part in untold)}")
@@ -325,15 +327,15 @@ def _rate(
             value: Any = np.where(over > 0, sum(sums, empty) / over, np.nan)
         else:
             each_rate = [
-                np.where(each.over > 0, amount / each.over, 0.0)
-                for each, amount in zip(spreads, sums, strict=True)
+                np.where(spread.over > 0, amount / spread.over, 0.0)
+                for spread, amount in zip(spreads, sums, strict=True)
             ]
-            known = (
+            is_known = (
                 np.array([spread.over > 0 for spread in spreads]).any(axis=0)
                 if spreads
                 else empty > 0
             )
-            value = np.where(known, sum(each_rate, empty), np.nan)
+            value = np.where(is_known, sum(each_rate, empty), np.nan)
     return np.where(unknown, np.nan, value), float(sum(amount.sum() for amount in sums))
 
 
@@ -346,11 +348,11 @@ def _over_time(
     window: Window,
     notes: tuple[str, ...],
 ) -> Series | Stack:
-    covered = max((float(each.covered.sum()) for each in found), default=0.0)
+    covered = max((float(spread.covered.sum()) for spread in found), default=0.0)
     # a window within one interval between readings has them at neither end
     if not found and not window.snap.bounds(counter.source):
         raise FormatError(f"holds no counters of {counter.source}", where=window.snap.place)
-    held = {
+    values_in_sum = {
         counter.object_value(counts.object, asked.breakdown)
         for counts in kept
         if asked.breakdown in counter.objects
@@ -369,7 +371,7 @@ def _over_time(
         "lost_at": lost_at(window.losses.timed, window.base_ns, window.interval_ns),
     }
 
-    def told(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
+    def rate_of(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
         values, amount = _rate(counter, spreads, chosen)
         if not len(values):
             return np.full(window.columns, np.nan), 0, float("nan")
@@ -380,14 +382,14 @@ def _over_time(
             amount / over if over else float("nan"),
         )
 
-    values, total, average = told(kept, parts)
+    values, total, average = rate_of(kept, parts)
     if asked.breakdown is None:
         return Series(**common, values=values, total=total, average=average)
     if asked.breakdown in counter.apart:
         rows = [
             (
                 value,
-                *told(
+                *rate_of(
                     kept, [part for part in parts if counter.value(part, asked.breakdown) == value]
                 ),
             )
@@ -398,12 +400,12 @@ def _over_time(
         for counts in found:
             value = counter.object_value(counts.object, asked.breakdown)
             of_value.setdefault(value, []).append(counts)
-        rows = [(value, *told(spreads, parts)) for value, spreads in of_value.items()]
+        rows = [(value, *rate_of(spreads, parts)) for value, spreads in of_value.items()]
         # what is made of others and did nothing is no news
         rows = [
             row
             for row in rows
-            if (row[0] in held and row[0] not in ("", counter.always)) or row[3] > 0
+            if (row[0] in values_in_sum and row[0] not in ("", counter.always)) or row[3] > 0
         ]
     rows.sort(key=lambda row: (-np.nan_to_num(row[3]), row[0]))
     return Stack(
@@ -417,15 +419,15 @@ def _over_time(
         averages=[row[3] for row in rows],
         average=average,
         whole=total,
-        adds_up=_add_up(asked, counter, parts, [row[0] for row in rows], held),
+        adds_up=_add_up(asked, counter, parts, [row[0] for row in rows], values_in_sum),
     )
 
 
 def _add_up(
     asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Sequence[str], held: set[str]
 ) -> bool:
-    """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total
-    beside what it holds, no mean of several."""
+    """Whether the keys of a stack are parts of a whole: no partition with its disk, no total
+    with its parts, no mean of several."""
     if asked.breakdown in counter.objects:
         return (
             not counter.mean
@@ -439,12 +441,12 @@ def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> Heat
     """How busy objects were between two readings, in whole percent: a count for each reading of
     each object, in the column of its end."""
     cells = np.zeros((window.columns, PERCENT), dtype=np.int64)
-    for each in kept:
+    for object_spread in kept:
         # a reading that comes late may tell of a little more than all the time
-        percent = np.clip(np.floor(100 * each.readings.share + 1e-9), 0, PERCENT - 1).astype(
-            np.int64
-        )
-        np.add.at(cells, (each.readings.column, percent), 1)
+        percent = np.clip(
+            np.floor(100 * object_spread.readings.share + 1e-9), 0, PERCENT - 1
+        ).astype(np.int64)
+        np.add.at(cells, (object_spread.readings.column, percent), 1)
     column, index = np.nonzero(cells)
     first = int(column.min()) if len(column) else 0
     spans = (

@@ -16,15 +16,15 @@ from functools import cached_property
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear
 from ...recording.read.recording import Recording, Segment
-from ..engine.cells import Asked, count, sums, where
+from ..engine.cells import Asked, count, ends_of, sums, where
 from ..engine.engine import Engine, single
-from ..engine.snapshot import Snapshot, choose, gone, snapshot
+from ..engine.snapshot import Snapshot, choose, deleted_segments, snapshot
 from ..engine.windows import Window, attach, window_of
 from ..language.fields import FIELDS
 from ..plan import UNSEALED, Cost, Frame, Part, Reading, Span, files_part
 from ..question import Question
 from ..sums import Bounds, Numbers, Sums
-from .field_support import lacking, told_by
+from .field_support import missing_fields, told_by
 
 
 def frame_of(recording: Recording, question: Question, *, with_deleted: bool) -> Frame:
@@ -32,21 +32,21 @@ def frame_of(recording: Recording, question: Question, *, with_deleted: bool) ->
     which maps remain belongs to it."""
     snap = snapshot(recording)
     source, notes = choose(snap.sources, question.entry, question.source, recording.path)
-    deleted = gone(snap).span(source)
+    deleted = deleted_segments(snap).span(source)
     ends = (*question.span, question.interval_ns, question.columns)
     window = window_of(snap, source, *ends, earlier=deleted if with_deleted else None)
     if deleted is not None and not with_deleted:
-        whole = window_of(snap, source, *ends, earlier=deleted)
-        if whole.first_ns <= deleted[1]:
+        with_earlier = window_of(snap, source, *ends, earlier=deleted)
+        if with_earlier.first_ns <= deleted[1]:
             notes.append(
                 "events of earlier times are no longer kept, and their maps can't answer this"
             )
-    asked = [each.field for each in question.filters]
+    fields = [condition.field for condition in question.filters]
     if question.y is None and question.breakdown is not None:
-        asked.insert(0, question.breakdown)
-    missing = lacking(
+        fields.insert(0, question.breakdown)
+    missing = missing_fields(
         question.entry,
-        [field for field in asked if field in FIELDS],
+        [field for field in fields if field in FIELDS],
         source,
         told_by(recording, (source,)),
     )
@@ -71,7 +71,7 @@ class Events:
         if frame.window.snap.kind != "events":
             return "counters are asked"
         deleted = frame.window.snap.recording.facts.dropped_through
-        return [frame.whole._replace(first=deleted + 1)]
+        return [frame.full_span._replace(first=deleted + 1)]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """As `Tier.cost`."""
@@ -170,7 +170,7 @@ class Scan(Reading):
         """I/Os of the window, before conditions."""
         return _count_all(engine, window)
 
-    def _asked(self, window: Window, grid: Grid | None) -> Asked:
+    def _map_question(self, window: Window, grid: Grid | None) -> Asked:
         question, frame = self._frame.question, self._frame.window
         assert question.y is not None
         conditions, bound = window.conditions(question.filters)
@@ -187,20 +187,13 @@ class Scan(Reading):
         )
 
     def bounds(self) -> Sequence[Bounds]:
-        question, bounds = self._frame.question, []
+        question = self._frame.question
         if self._frame.is_coarse or None not in (question.low, question.high):
             return []  # the grid does not depend on values
-        for engine, window in self._engines:
-            asked = self._asked(window, None)
-            within = [f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
-            ends = engine.ask(
-                f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
-                f"FROM events {where([*asked.conditions, *within])}",
-                asked.values(),
-            )
-            low, high = single(ends["low"]), single(ends["high"])
-            bounds.append(Bounds(None if low is None or high is None else (low, high)))
-        return bounds
+        return [
+            Bounds(ends_of(engine, self._map_question(window, None)))
+            for engine, window in self._engines
+        ]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         if self._frame.question.y is None:
@@ -215,11 +208,11 @@ class Scan(Reading):
         return Numbers(sums(engine, statistic, conditions, bound, *columns))
 
     def _counts(self, engine: Engine, window: Window, grid: Grid | None) -> HeatCounts:
-        counts = count(engine, self._asked(window, grid))
+        counts = count(engine, self._map_question(window, grid))
         if not self._frame.question.filters:
             return counts
-        seen = counts.events + counts.without_y + counts.outside
-        return replace(counts, filtered=self.count_all(engine, window) - seen)
+        counted = counts.events + counts.without_y + counts.outside
+        return replace(counts, filtered=self.count_all(engine, window) - counted)
 
 
 def _count_all(engine: Engine, window: Window) -> int:

@@ -13,7 +13,7 @@ from ..language.catalogue import Entry
 from ..language.fields import FIELDS
 
 Told: TypeAlias = Mapping[str, tuple[str, ...]]
-"""Source to the fields that its events hold; one that is not in it may hold all."""
+"""Source to the fields that its events hold; a source that is not in it may hold all."""
 
 _CALLS = ("op", "process", "pid", "thread", "error", "flags", "latency", "offset", "size")
 
@@ -34,7 +34,7 @@ _RECORDED = {
         "size",
     ),
 }
-"""What the probe tells of each I/O."""
+"""What the probe reports of each I/O."""
 
 _TRACED = ("op", "device", "process", "file", "job", "client", "latency", "offset", "size")
 _OF_DISKS = ("op", "device", "process", "latency", "offset", "size")
@@ -69,28 +69,30 @@ def told_by(
             source: _FORMATS.get(source, _TRACED) if has is None else ("op", *has)
             for source in sources
         }
-    found = {}
+    fields = {}
     for source in sources:
         about = opened.facts.sources.get(source)
         if about is None:
             continue
         if "columns" in about:
-            found[source] = tuple(
+            fields[source] = tuple(
                 field.name for field in FIELDS.values() if field.column in ("op", *about["columns"])
             )
         elif "format" in about:
-            found[source] = _FORMATS.get(source, _TRACED)
+            fields[source] = _FORMATS.get(source, _TRACED)
         elif source in _RECORDED:
-            found[source] = _RECORDED[source]
-    return found
+            fields[source] = _RECORDED[source]
+    return fields
 
 
-def filled(fields: Iterable[str], source: str, told: Told) -> tuple[str, ...]:
+def fields_of(fields: Iterable[str], source: str, told: Told) -> tuple[str, ...]:
     """Those of the fields that a source's events hold."""
     return tuple(field for field in fields if source not in told or field in told[source])
 
 
-def lacking(entry: Entry | None, fields: Iterable[str], source: str, told: Told) -> dict[str, str]:
+def missing_fields(
+    entry: Entry | None, fields: Iterable[str], source: str, told: Told
+) -> dict[str, str]:
     """Why a source's events tell nothing of a field, by the field; of those that they hold nothing
     is said."""
     return {

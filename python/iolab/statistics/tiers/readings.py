@@ -21,7 +21,7 @@ MARGIN_NS = 600 * 10**9
 """Readings this long before and after a window still tell of its ends."""
 
 LATE = 5
-"""An interval of so many usual ones is a gap: nobody knows when in it the counter grew."""
+"""An interval of so many usual ones is a gap: it is unknown when in it the counter grew."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Spread:
         object: it. amounts: of each part that is known, by its key, in the statistic's unit times
         seconds. over: what they are divided by: seconds, or the growth of other fields. covered:
         seconds of each column between readings that follow each other. broken: seconds of which
-        nothing is known because a counter began anew. readings: what was read, not spread out.
+        nothing is known because a counter began again. readings: what was read, not spread out.
     """
 
     object: str
@@ -103,41 +103,41 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
         f"WITH readings AS (SELECT object, time_ns, {picked} FROM events WHERE {' AND '.join(conditions)} GROUP BY object, time_ns) "
         f"SELECT object, list(time_ns ORDER BY time_ns) AS times, {lists} FROM readings GROUP BY object ORDER BY object"
     )
-    found: list[tuple[str, Integers, dict[str, Integers]]] = []
+    rows: list[tuple[str, Integers, dict[str, Integers]]] = []
     with Engine(window.snap.place) as engine:
         attach(engine, wide, kind="samples")
         for batch in engine.stream(sql, {**bound, **fields}):
             for row in range(batch.num_rows):
-                told = {
+                present = {
                     key: field
                     for key, field in fields.items()
                     if batch.column(f"n_{key}")[row].as_py()
                 }
-                found.append(
+                rows.append(
                     (
                         batch.column("object")[row].as_py(),
                         _array(batch.column("times")[row]),
-                        {field: _array(batch.column(key)[row]) for key, field in told.items()},
+                        {field: _array(batch.column(key)[row]) for key, field in present.items()},
                     )
                 )
     # those that do nothing may be left out of a reading, though they are there
-    every = None if counter.always is not None else _every([times for _, times, _ in found])
+    every = None if counter.always is not None else _every([times for _, times, _ in rows])
     return [
         Readings(name, times, values, times if every is None else every)
-        for name, times, values in found
+        for name, times, values in rows
     ]
 
 
 def _every(times: Sequence[Integers]) -> Integers:
     """All moments in any of them, ascending."""
     most = max(times, key=len, default=np.zeros(0, dtype=np.int64))
-    others = [time for time in times if not np.array_equal(time, most)]
-    return np.unique(np.concatenate([most, *others])) if others else most
+    other_times = [time for time in times if not np.array_equal(time, most)]
+    return np.unique(np.concatenate([most, *other_times])) if other_times else most
 
 
 def _array(value: Any) -> Integers:
-    found: Integers = value.values.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    integers: Integers = value.values.to_numpy(zero_copy_only=False).astype(np.int64)
+    return integers
 
 
 def spread(
@@ -150,8 +150,8 @@ def spread(
     """The growth between readings that follow each other, in the columns of a window: in equal
     shares over the time between them.
 
-    What lies between two readings counts for nothing where a counter fell (it began anew), the
-    object was not there meanwhile, one of `breaks` lies between them (see `Recording.breaks`), or
+    Growth between two readings is left out where a counter fell (it began again), the
+    object was missing meanwhile, one of `breaks` is between them (see `Recording.breaks`), or
     they are far apart.
     """
     times = readings.times
@@ -164,9 +164,9 @@ def spread(
     apart = np.zeros(len(seconds), dtype=bool)
     for first, until in breaks:
         apart |= (times[:-1] < until) & (times[1:] > first)
-    known = ~fell & ~apart & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
+    is_known = ~fell & ~apart & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
     # what comes back under a name may be another thing, or bring along what it counted elsewhere
-    known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(
+    is_known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(
         readings.every, times[:-1], "right"
     )
     base = window.base_ns
@@ -192,33 +192,35 @@ def spread(
         else grown
     )
 
-    def summed(names: Sequence[str]) -> Floats:
+    def sum_of(names: Sequence[str]) -> Floats:
         return sum((of[name] for name in names if name in of), np.zeros(len(seconds)))
 
     # readings of fields that belong together are not taken at one instant
-    told = {
-        part.key: counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0)
+    amounts_by_part = {
+        part.key: counter.scale * np.maximum(sum_of(part.plus) - sum_of(part.less), 0)
         for part in parts
         if any(name in of for name in part.plus)
     }
     divided = [np.maximum(grown[name], 0) for name in counter.over if name in grown]
     by = sum(divided, np.zeros(len(seconds))) if counter.over else seconds
-    amounts = {key: spread_out(amount, known) for key, amount in told.items()}
-    covered = spread_out(seconds, known)
-    over = spread_out(by, known) if counter.over else covered
+    amounts = {key: spread_out(amount, is_known) for key, amount in amounts_by_part.items()}
+    covered = spread_out(seconds, is_known)
+    over = spread_out(by, is_known) if counter.over else covered
     return Spread(
         readings.object,
         amounts,
         over,
         covered,
         spread_out(seconds, fell),
-        _shares(times, sum(told.values(), np.zeros(len(seconds))), by, known, window)
-        if told
+        _shares(times, sum(amounts_by_part.values(), np.zeros(len(seconds))), by, is_known, window)
+        if amounts_by_part
         else Shares.none(),
     )
 
 
 def _shares(times: Integers, amount: Floats, by: Floats, known: Any, window: Window) -> Shares:
     ends = times[1:] - 1
-    held = known & (by > 0) & (ends >= window.first_ns) & (ends < window.until_ns)
-    return Shares((ends[held] - window.base_ns) // window.interval_ns, amount[held] / by[held])
+    is_shown = known & (by > 0) & (ends >= window.first_ns) & (ends < window.until_ns)
+    return Shares(
+        (ends[is_shown] - window.base_ns) // window.interval_ns, amount[is_shown] / by[is_shown]
+    )

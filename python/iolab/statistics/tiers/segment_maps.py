@@ -21,8 +21,8 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
 from ...recording.segments.segments import Segment, part_of
 from ..engine.cells import Asked, bucket_of, cells_of, key_of, lower_bounds, where
-from ..engine.engine import Engine, whole
-from ..engine.snapshot import gone
+from ..engine.engine import Engine, int64s
+from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.conditions import sql_of
 from ..language.intervals import SECOND
@@ -77,7 +77,7 @@ def files_of(window: Window, y: Y) -> MapFiles:
     catalogue = window.snap.recording.catalogue()
     lines, maps = catalogue.segments.lines, catalogue.maps[f"io.{y}"]
     segments = {segment.number: segment for segment in window.segments()}
-    older = gone(window.snap).within((window.first_ns, window.until_ns)) if window.earlier else []
+    older = deleted_segments(window.snap).within(window.span) if window.earlier else []
     files = []
     unmapped = []
     for number in (*segments, *older):
@@ -89,14 +89,14 @@ def files_of(window: Window, y: Y) -> MapFiles:
             )
         elif number in segments:
             unmapped.append(segments[number])
-    known = {file.file.path for file in files if known_damage(file.file.path)}
+    known_damaged = {file.file.path for file in files if known_damage(file.file.path)}
     wrong = {part.path for part, _ in damages([file.file for file in files])}
     for file in files:
         if file.file.path not in wrong:
             continue
         if file.number in segments:
             unmapped.append(segments[file.number])
-        elif file.file.path not in known:
+        elif file.file.path not in known_damaged:
             # the window was made without knowing that this time is lost
             raise DamagedError(
                 "is a damaged default map",
@@ -146,7 +146,7 @@ class SegmentMaps:
         deleted = frame.window.snap.recording.facts.dropped_through
         starts = [min(deleted + 1, files.numbers[0]), *(number + 1 for number in unmapped)]
         ends = [*(min(number - 1, last) for number in unmapped), last]
-        times = frame.whole[2:]
+        times = frame.full_span[2:]
         return [
             Span(first, end, *times)
             for first, end in zip(starts, ends, strict=True)
@@ -188,8 +188,8 @@ class SegmentMaps:
         key = (id(frame.window), y)
         if key not in self._found:
             reason = _refusal(frame)
-            found = reason or _usable(self.find_files(frame.window, y))
-            self._found[key] = (frame.window, found)
+            map_files = reason or _usable(self.find_files(frame.window, y))
+            self._found[key] = (frame.window, map_files)
         return self._found[key][1]
 
 
@@ -201,7 +201,7 @@ def _has_deleted(window: Window) -> bool:
     """Whether events of the window were deleted and their maps remain."""
     if not window.snap.recording.facts.dropped_through:
         return False
-    deleted = gone(window.snap).span(window.source)
+    deleted = deleted_segments(window.snap).span(window.source)
     return deleted is not None and window.first_ns <= deleted[1]
 
 
@@ -236,11 +236,11 @@ def _refusal(frame: Frame) -> str:
         return "segment maps have no equal buckets of this"
     elif question.y == "offset" and frame.is_coarse:
         return "segment maps have other equal buckets than roll-ups"
-    elif question.y != "offset" and _aligned(BITS, question.low, question.high) is None:
+    elif question.y != "offset" and _align_buckets(BITS, question.low, question.high) is None:
         return "the range of values cuts a bucket of segment maps"
     if window.interval_ns % SECOND:
         return "columns are not whole seconds"
-    other = [each.field for each in question.filters if each.field not in FIELDS]
+    other = [condition.field for condition in question.filters if condition.field not in FIELDS]
     return _cut_reason(window) or (f"segment maps do not tell the {other[0]}" if other else "")
 
 
@@ -316,8 +316,8 @@ class MapReading(Reading):
             parts.append(sums)
         rows = _join_columns(parts)
         meets_all = np.ma.filled(rows["meets"], False).astype(bool)
-        column, bucket = whole(rows["c"]), whole(rows["b"])
-        ios, spent_ns = whole(rows["ios"]), whole(rows["spent"])
+        column, bucket = int64s(rows["c"]), int64s(rows["b"])
+        ios, spent_ns = int64s(rows["ios"]), int64s(rows["spent"])
         return _Cells(
             width,
             column[meets_all],
@@ -356,7 +356,7 @@ class MapReading(Reading):
         assert question.y is not None
         is_missing = cells.bucket == WITHOUT
         if isinstance(grid, LogLinear):
-            buckets = _aligned(grid.bits, question.low, question.high)
+            buckets = _align_buckets(grid.bits, question.low, question.high)
             assert buckets is not None  # such maps are refused
             low, past = buckets
         else:
@@ -532,7 +532,7 @@ def _join_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _aligned(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:
+def _align_buckets(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:
     """Logarithmic buckets (first, one past the last) of a range, None where it cuts one."""
     lower = lower_bounds(bits)
     ends = []

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,8 +18,8 @@ from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear
 from ...recording.read.trace import STDIN, Trace
 from ...recording.write.ingest import source_of
-from ..engine.cells import Asked, count, covering, fitting, grid_of, sums
-from ..engine.engine import Engine, whole
+from ..engine.cells import Asked, count, ends_of, sums
+from ..engine.engine import Engine, int64s
 from ..engine.snapshot import Span as Time
 from ..engine.snapshot import choose
 from ..language.catalogue import Entry
@@ -28,8 +29,8 @@ from ..language.intervals import SECOND, columns_of, round_interval
 from ..language.names import Between, Filter
 from ..plan import Cost, Frame, Part, Reading, Span
 from ..question import Question
-from ..sums import Axis, Numbers, Sums
-from .field_support import lacking, told_by
+from ..sums import Axis, Bounds, Numbers, Sums
+from .field_support import missing_fields, told_by
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +63,7 @@ class Stream:
     failed: str | None = field(default=None)
 
     def reader(self) -> pa.RecordBatchReader:
-        """The stream. What is wrong with the trace comes out of `raised`, for the engine would wrap
+        """The stream. What is wrong with the trace comes out of `error`, for the engine would wrap
         it."""
         import pyarrow as pa
 
@@ -95,7 +96,7 @@ class Stream:
             self.failed = str(error)
             raise
 
-    def raised(self) -> FormatError | None:
+    def error(self) -> FormatError | None:
         """The reader's words as an error, None where it did not fail."""
         if self.failed is None:
             return None
@@ -125,18 +126,27 @@ class TraceEvents:
 
     def frame(self, question: Question) -> Frame | str:
         """As `Tier.frame`. The time is known after reading."""
-        asked = question.statistic
-        if asked is not None and not asked.entry.sources:
+        statistic = question.statistic
+        if statistic is not None and not statistic.entry.sources:
             raise UsageError(
-                f"{asked.entry.name} comes of counters, and a trace has none",
+                f"{statistic.entry.name} comes of counters, and a trace has none",
                 where=self._trace.path,
                 hint="iolab record counters keeps them",
             )
+        if question.y == "queue":
+            raise UsageError(
+                "a trace does not tell the time in the queue",
+                where=self._trace.path,
+                hint="recordings of the block layer do",
+            )
+        if question.y is not None:
+            # another source is refused before anything is read
+            source_name(self._trace, question.entry, question.source)
         return Frame(question, None)
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
         """As `Tier.covers`."""
-        return [frame.whole]
+        return [frame.full_span]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """As `Tier.cost`."""
@@ -154,93 +164,94 @@ class TraceEvents:
         ]
 
 
-@dataclass(frozen=True)
 class TraceReading(Reading):
-    """A trace while it is read."""
+    """A trace while it is read: a map by the native readers where these know all conditions."""
 
-    trace: Trace
-    question: Question
+    def __init__(self, trace: Trace, question: Question) -> None:
+        self._trace, self._question = trace, question
+
+    def bounds(self) -> Sequence[Bounds]:
+        question = self._question
+        if self._is_native or None not in (question.low, question.high):
+            return []
+        source, core, asked = self._scan
+        ends, _ = stream_events(self._trace, source, core, lambda engine: ends_of(engine, asked))
+        return [Bounds(ends)]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
-        if self.question.y is not None:
-            return [_heat(self.trace, self.question)]
-        return [_numbers(self.trace, self.question)]
+        trace, question = self._trace, self._question
+        if question.y is None:
+            return [_numbers(trace, question)]
+        assert grid is not None
+        conditional = bool(trace.where or question.filters)
+        if self._is_native:
+            counts = replace(trace, where=self._conditions[0]).counts(
+                question.y,
+                interval_ns=question.interval_ns,
+                columns=question.columns,
+                low=question.low,
+                high=question.high,
+                buckets=question.buckets,
+                weight=question.weight,
+            )
+            window = _window(counts, question.span)
+            return [replace(counts, conditional=conditional, window=window)]
+        source, core, asked = self._scan
+        asked = replace(asked, grid=grid)
+        counts, stream = stream_events(trace, source, core, lambda engine: count(engine, asked))
+        counted = counts.events + counts.without_y + counts.outside
+        return [
+            replace(
+                counts,
+                filtered=stream.events + stream.skipped - counted,
+                damaged=stream.damaged,
+                lost=stream.losses,
+                unpaired=stream.unpaired,
+                conditional=conditional,
+                averaged=stream.averaged,
+                assumptions=stream.assumptions,
+                window=_window(counts, question.span),
+            )
+        ]
 
+    @cached_property
+    def _conditions(self) -> tuple[dict[str, list[str]], list[Filter]]:
+        """(what the native readers carry out, the others)."""
+        question = self._question
+        if question.weight == "bytes":
+            # the native readers add up no sizes, and count what they leave out no further than the
+            # last event that they give
+            trace_filters = filters_of(self._trace.where)
+            return {}, [*trace_filters, *question.filters, *_time(question.span)]
+        return conditions(self._trace, question.filters, question.span)
 
-def _heat(trace: Trace, question: Question) -> HeatCounts:
-    """Counts by time and y, with all that is known of the trace."""
-    y, filters, ends = question.y, question.filters, question.span
-    assert y is not None
-    if y == "queue":
-        raise UsageError(
-            "a trace does not tell the time in the queue",
-            where=trace.path,
-            hint="recordings of the block layer do",
-        )
-    name = source_name(trace, question.entry, question.source)
-    core, rest = conditions(trace, filters, ends)
-    low, high, weight = question.low, question.high, question.weight
-    conditional = bool(trace.where or filters)
-    if weight == "bytes":
-        # the native readers add up no sizes, and count what they leave out no further than the last
-        # event that they give
-        core, rest = {}, [*filters_of(trace.where), *filters, *_time(ends)]
-    elif not rest:
-        counts = replace(trace, where=core).counts(
-            y,
-            interval_ns=question.interval_ns,
-            columns=question.columns,
-            low=low,
-            high=high,
-            buckets=question.buckets,
-            weight=weight,
-        )
-        return replace(counts, conditional=conditional, window=_window(counts, ends))
-    first, last = _span(trace, ends)
-    interval = question.interval_ns or round_interval(first, last, question.columns)
-    columns_of(first, last, interval)
-    texts, bound = sql_of(rest)
-    grid, most = grid_of(y, question.buckets)
-    asked = Asked(
-        y,
-        first // interval * interval,
-        interval,
-        tuple(texts),
-        bound,
-        low,
-        high,
-        grid or Linear(0, 1),
-        weight,
-    )
-    if grid is None:
-        fitted = (
-            covering(low, high - 1, most)
-            if low is not None and high is not None
-            else streamed(trace, name, core, lambda engine: fitting(engine, asked, most))[0]
-        )
-        final = replace(asked, grid=fitted)
-    else:
-        final = asked
-    counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
-    return replace(
-        counts,
-        filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
-        damaged=stream.damaged,
-        lost=stream.losses,
-        unpaired=stream.unpaired,
-        conditional=conditional,
-        averaged=stream.averaged,
-        assumptions=stream.assumptions,
-        window=_window(counts, ends),
-    )
+    @property
+    def _is_native(self) -> bool:
+        return self._question.weight != "bytes" and not self._conditions[1]
+
+    @cached_property
+    def _scan(self) -> tuple[str, dict[str, list[str]], Asked]:
+        """(source, what the native readers carry out, the map without its grid)."""
+        question = self._question
+        assert question.y is not None
+        source = source_name(self._trace, question.entry, question.source)
+        core, rest = self._conditions
+        first, last = _span(self._trace, question.span)
+        interval = question.interval_ns or round_interval(first, last, question.columns)
+        columns_of(first, last, interval)
+        texts, bound = sql_of(rest)
+        base_ns, ends = first // interval * interval, (question.low, question.high)
+        grid, weight = Linear(0, 1), question.weight
+        asked = Asked(question.y, base_ns, interval, tuple(texts), bound, *ends, grid, weight)
+        return source, core, asked
 
 
 def _numbers(trace: Trace, question: Question) -> Numbers:
     """Sums by column of time and key."""
-    asked, ends, interval_ns = question.statistic, question.span, question.interval_ns
-    assert asked is not None
-    name = source_name(trace, asked.entry, question.source)
-    core, rest = conditions(trace, asked.filters, ends)
+    statistic, ends, interval_ns = question.statistic, question.span, question.interval_ns
+    assert statistic is not None
+    name = source_name(trace, statistic.entry, question.source)
+    core, rest = conditions(trace, statistic.filters, ends)
     texts, bound = sql_of(rest)
     once = trace.path == STDIN
     span = None if once else _span(trace, ends)
@@ -256,21 +267,23 @@ def _numbers(trace: Trace, question: Question) -> Numbers:
         if span is None
         else (span[0] // interval * interval, columns_of(*span, interval))
     )
-    found, stream = streamed(
+    rows, stream = stream_events(
         trace,
         name,
         core,
-        lambda engine: sums(engine, asked, tuple(texts), bound, base, interval, many),
+        lambda engine: sums(engine, statistic, tuple(texts), bound, base, interval, many),
     )
     if span is None:
         # what a pipe holds is known when it has been read
-        seen = whole(found["c"])
-        first, last = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
+        columns_seen = int64s(rows["c"])
+        first, last = (
+            (int(columns_seen.min()), int(columns_seen.max())) if len(columns_seen) else (0, 0)
+        )
         span, many = (
             (first * interval, (last + 1) * interval - 1),
             columns_of(first * interval, last * interval, interval),
         )
-        found["c"], base = np.ma.asarray(seen - first), first * interval
+        rows["c"], base = np.ma.asarray(columns_seen - first), first * interval
     notes = [
         f"{count} {words}"
         for count, words in (
@@ -282,17 +295,20 @@ def _numbers(trace: Trace, question: Question) -> Numbers:
     ]
     notes += stream.assumptions
     fields = [
-        each
-        for each in (asked.breakdown, *(each.field for each in asked.filters))
-        if each in FIELDS
+        condition
+        for condition in (
+            statistic.breakdown,
+            *(condition.field for condition in statistic.filters),
+        )
+        if condition in FIELDS
     ]
-    notes += lacking(asked.entry, fields, name, told_by(trace, (name,))).values()
+    notes += missing_fields(statistic.entry, fields, name, told_by(trace, (name,))).values()
     axis = Axis(name, base, interval, many, (span[0], span[1] + 1))
-    return Numbers(found, tuple(notes), axis)
+    return Numbers(rows, tuple(notes), axis)
 
 
 def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
-    """Columns of the time that was asked for; None where it was all of the trace."""
+    """Columns of the question's time; None where it is all of the trace."""
     if ends == (None, None) or not len(counts.count):
         return None
     low, high = ends
@@ -302,19 +318,24 @@ def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
     )
 
 
-def bounds(trace: Trace) -> Time:
-    """(first, last) time of a trace's events, by a pass over it. UsageError for standard input,
-    which can be read once."""
+def refuse_stdin(trace: Trace) -> None:
+    """UsageError for standard input, where a trace is read more than once."""
     if trace.path == STDIN:
         raise UsageError(
             "standard input can be read only once", hint="save the trace into a file first"
         )
+
+
+def bounds(trace: Trace) -> Time:
+    """(first, last) time of a trace's events, by a pass over it. UsageError for standard input,
+    which can be read once."""
+    refuse_stdin(trace)
     facts = trace.summary().facts
     return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
 
 def _span(trace: Trace, ends: Ends) -> Time:
-    """The span that was asked for, what was left open being the trace's own."""
+    """The span of the question; open ends are the trace's own."""
     first, last = bounds(trace) if None in ends else (0, 0)
     low, high = (
         ends[0] if ends[0] is not None else first,
@@ -343,19 +364,19 @@ def _time(ends: Ends) -> list[Filter]:
 def source_name(trace: Trace, entry: Entry | None, source: str | None) -> str:
     """What a trace's events are of. UsageError where the statistic or the caller wants another
     source."""
-    found = trace.format or ("csv" if trace.columns else None)
-    if found is None and trace.path == STDIN:
+    format_name = trace.format or ("csv" if trace.columns else None)
+    if format_name is None and trace.path == STDIN:
         # it can't be looked at beforehand: let it be what is asked for
         return source or (entry.sources[0] if entry is not None and entry.only else "trace")
-    found = found or trace.detect()
-    if found is None:
+    format_name = format_name or trace.detect()
+    if format_name is None:
         # its own words on what is wrong are better than any here
         trace.summary()
         return source or "trace"
-    return choose([source_of(found)], entry, source, trace.path)[0]
+    return choose([source_of(format_name)], entry, source, trace.path)[0]
 
 
-def streamed(
+def stream_events(
     trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]
 ) -> tuple[_T, Stream]:
     """An answer from the events of a trace, with what was left out of them."""
@@ -365,4 +386,4 @@ def streamed(
         try:
             return ask(engine), stream
         except IolabError as error:
-            raise stream.raised() or error from None
+            raise stream.error() or error from None

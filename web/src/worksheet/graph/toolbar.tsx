@@ -32,7 +32,7 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 		<fieldset class="graph-tools" aria-label={`How ${spec.statistic} is shown`}>
 			{sources.length > 1 && (
 				<Choice
-					label="from"
+					label="source"
 					name="source"
 					title="Source of the numbers"
 					values={sources.map((each) => each.name)}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fleet page shows, as data: a measure of each host over time."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ...documents import Model
+from .models import Value, VersionedModel
+
+Measure = Literal["p99", "iops", "utilization", "losses"]
+
+
+class FleetRecording(Model):
+    """A recording of a host, with the time that it covers in ns."""
+
+    name: str
+    first_ns: int
+    last_ns: int
+
+
+class FleetHost(Model):
+    """A row: the values of a host by column, null where nothing was recorded. recordings: in order
+    of time. problem: why it has no values, else empty."""
+
+    host: str
+    recordings: list[FleetRecording]
+    values: list[Value]
+    problem: str
+
+
+class FleetAnswer(VersionedModel):
+    """A measure of all hosts of an archive.
+
+    archives: URLs of all that are served. p99 is in ns, iops in I/Os a second, utilization a share
+    from 0 to 1, losses the number of records that were lost. Column c begins at
+    t0_ns + c * interval_ns. first_ns, last_ns: what the archive covers. clock: whether times count
+    from 1970.
+    """
+
+    archive: str
+    archives: list[str]
+    measure: Measure
+    unit: str
+    clock: Literal["realtime", "trace"]
+    t0_ns: int
+    interval_ns: int
+    columns: int
+    first_ns: int
+    last_ns: int
+    hosts: list[FleetHost]
+    notes: list[str]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measure of all hosts of an archive over time: a row for each host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from ...archive.recordings import ArchivedEvents
+from ...errors import FormatError, UsageError
+from ...heatmap import overlays
+from ...recording.base.counts import HeatCounts
+from ...statistics.answers.answers import Answer, Floats, Series
+from ...statistics.answers.json_form import numbers
+from ...statistics.ask.fleet import FleetStatistic, ask_fleet
+from ...statistics.language.intervals import columns_of, round_interval
+from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
+from ..base.store import NotServed, Store
+from .parameters import Parameter, Words, count, number, one_of, span_of, text
+
+COLUMNS = 120
+MOST_COLUMNS = 400
+SHARE = 0.99
+STATISTICS: Mapping[Measure, str] = {
+    "p99": "io.ops[latency]",
+    "iops": "io.ops",
+    "utilization": "io.utilization",
+    "losses": "io.ops",
+}
+UNITS: Mapping[Measure, str] = {"p99": "ns", "iops": "/s", "utilization": "share", "losses": ""}
+
+ARCHIVE = Parameter("archive", "URL of an archive that is served. Default: the first.", text())
+MEASURE = Parameter("measure", "What is shown of each host.", one_of(*get_args(Measure)))
+FLEET_COLUMNS = Parameter("columns", "Columns of time, about.", count(MOST_COLUMNS, COLUMNS))
+
+
+def fleet(store: Store, words: Words) -> FleetAnswer:
+    """A measure of all hosts. NotServed where no such archive is served."""
+    url = words.get("archive", next(iter(store.archives), ""))
+    if url not in store.archives:
+        raise NotServed(
+            "there is no such archive" if url else "no archive is served",
+            hint="iolab view archive:URL serves one",
+        )
+    measure = _measure(words.get("measure", "p99"))
+    names = store.refresh_archive(url)
+    recordings = [store.archives[url].open(key) for key in names if key in _keys(store, url)]
+    spans = {item.key: span for item in recordings if (span := item.span()) is not None}
+    recordings = [item for item in recordings if item.key in spans]
+    if not recordings:
+        raise UsageError("the archive is empty", where=url, hint="iolab archive push fills it")
+    clock = recordings[0].facts.clock
+    recordings = [item for item in recordings if item.facts.clock == clock]
+    ends = (
+        min(spans[item.key][0] for item in recordings),
+        max(spans[item.key][1] for item in recordings),
+    )
+    grid = _Grid(span_of(words, ends), ends, number(words, "columns", COLUMNS, 1, MOST_COLUMNS))
+    by_host: dict[str, list[ArchivedEvents]] = {}
+    for item in sorted(recordings, key=lambda item: spans[item.key]):
+        by_host.setdefault(item.archived.host or "-", []).append(item)
+    hosts = []
+    notes: dict[str, None] = {}
+    for host, of_host in sorted(by_host.items()):
+        values, problem = _row(of_host, measure, grid, notes)
+        rows = [
+            FleetRecording(
+                name=names[item.key], first_ns=spans[item.key][0], last_ns=spans[item.key][1]
+            )
+            for item in of_host
+        ]
+        hosts.append(FleetHost(host=host, recordings=rows, values=numbers(values), problem=problem))
+    return FleetAnswer(
+        archive=url,
+        archives=list(store.archives),
+        measure=measure,
+        unit=UNITS[measure],
+        clock=clock,
+        t0_ns=grid.t0_ns,
+        interval_ns=grid.interval_ns,
+        columns=grid.columns,
+        first_ns=ends[0],
+        last_ns=ends[1],
+        hosts=hosts,
+        notes=list(notes)[:20],
+    )
+
+
+def _measure(name: str) -> Measure:
+    for measure in STATISTICS:
+        if measure == name:
+            return measure
+    raise UsageError(
+        f"there is no measure '{name[:40]}'", hint=f"there are {', '.join(STATISTICS)}"
+    )
+
+
+def _keys(store: Store, url: str) -> Mapping[str, Any]:
+    return store.archives[url].listing().recordings
+
+
+class _Grid:
+    """The columns of an answer.
+
+    Attributes:
+        span: of the question, None where it is open. interval_ns, t0_ns, columns: as in the answer.
+    """
+
+    def __init__(
+        self, span: tuple[int | None, int | None], ends: tuple[int, int], columns: int
+    ) -> None:
+        """`ends`: first and last ns of the archive. UsageError where the span is empty."""
+        self.span = span
+        first = ends[0] if span[0] is None else span[0]
+        last = ends[1] if span[1] is None else span[1] - 1
+        if first > last:
+            raise UsageError("the time ends before it begins", where="to")
+        self.interval_ns = round_interval(first, last, columns)
+        self.t0_ns = first // self.interval_ns * self.interval_ns
+        self.columns = columns_of(self.t0_ns, last, self.interval_ns)
+
+    def empty(self) -> Floats:
+        """A row without values."""
+        return np.full(self.columns, np.nan)
+
+    def place(self, values: Floats, t0_ns: int) -> Floats:
+        """A row with values that begin at a time."""
+        row = self.empty()
+        first = (t0_ns - self.t0_ns) // self.interval_ns
+        low, high = max(0, first), min(self.columns, first + len(values))
+        if low < high:
+            row[low:high] = values[low - first : high - first]
+        return row
+
+
+def _row(
+    recordings: Sequence[ArchivedEvents], measure: Measure, grid: _Grid, notes: dict[str, None]
+) -> tuple[Floats, str]:
+    """(values of a host, why it has none). Levels of several recordings are not added: the largest
+    is shown."""
+    statistic = FleetStatistic.parse(STATISTICS[measure])
+    is_level = not statistic.statistic.entry.additive
+    row, problem = grid.empty(), ""
+    for group in [[item] for item in recordings] if is_level else [recordings]:
+        try:
+            answer = ask_fleet(
+                group,
+                statistic,
+                from_ns=grid.span[0],
+                until_ns=grid.span[1],
+                interval_ns=grid.interval_ns,
+            )
+        except (UsageError, FormatError) as error:
+            problem = error.message
+            continue
+        assert not isinstance(answer, dict)
+        row = np.fmax(row, grid.place(_values(answer, measure), answer.t0_ns))
+        new_notes = answer.assumptions if isinstance(answer, HeatCounts) else answer.notes
+        notes |= {f"{recordings[0].archived.host or '-'}: {note}": None for note in new_notes}
+    return row, "" if np.isfinite(row).any() else problem
+
+
+def _values(answer: Answer, measure: Measure) -> Floats:
+    if isinstance(answer, HeatCounts):
+        return cast("Floats", overlays.lines(answer, max(1, answer.columns), (SHARE,))[0])
+    assert isinstance(answer, Series)
+    if measure != "losses":
+        return answer.values
+    lost = np.where(np.isnan(answer.values), np.nan, 0.0)
+    for column, _, amount in answer.lost_at:
+        if 0 <= column < len(lost):
+            # of an unknown number at least one was lost
+            lost[column] = np.nan_to_num(lost[column]) + max(1, amount)
+    return lost

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fleet page in a browser: rows of hosts, keys, and the way to a worksheet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.archive import Archive, push
+from iolab.server.base.store import Store
+from iolab.server.http.actions import state_in
+from iolab.server.http.serve import Listener
+from support.archives import record
+from support.service import serving
+from support.worksheet import _INK, visited
+
+pytestmark = pytest.mark.browser
+ROWS = ".matrix tbody tr"
+
+
+@pytest.fixture(scope="module")
+def fleet_listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    """A service of an archive of three hosts, of which one has markup for a name."""
+    home = tmp_path_factory.mktemp("fleet")
+    archive = Archive.open(str(home / "archive"), create=True)
+    for seed, host in enumerate(("<b>db1", "db2", "web")):
+        record(home / str(seed), segments=2 + seed, host=host, seed=seed)
+        push(home / str(seed), archive)
+    store = Store([Path(f"archive:{archive.url}")])
+    with serving(state_in(store, home / "data", home / "alerts.jsonl")) as listener:
+        yield listener
+
+
+def test_keys_lead_to_the_worksheet_of_a_host(browser: Any, fleet_listener: Listener) -> None:
+    with visited(browser, fleet_listener.url, width=1440, height=900) as page:
+        page.wait_for_selector(ROWS)
+        assert page.locator(f"{ROWS} th").all_inner_texts() == ["<b>db1", "db2", "web"]
+        page.wait_for_function(
+            f"() => [...document.querySelectorAll('.matrix canvas')].every(canvas => ({_INK})(canvas) > 3)"
+        )
+        assert page.locator(".matrix .ticks span").count() > 2
+        assert page.locator(".legend .ends span").count() == 3
+        page.focus(".matrix")
+        for key in ("ArrowRight", "ArrowDown", "ArrowRight"):
+            page.keyboard.press(key)
+        assert page.locator(".at").inner_text().startswith("db2, 2023-11-14 22:13:")
+        page.get_by_label("IOPS").check()
+        page.wait_for_function("() => document.querySelector('.legend').innerText.includes('/s')")
+        page.get_by_role("searchbox").fill("WEB")
+        assert page.locator(ROWS).count() == 1
+        page.reload()
+        page.wait_for_selector(ROWS)
+        assert page.locator(ROWS).count() == 1
+        page.locator(".matrix canvas").click(position={"x": 5, "y": 5})
+        page.wait_for_url("**/worksheet#recording=web*")
+        page.wait_for_selector(".worksheet section[data-statistic='io.ops']")
+
+
+def test_the_page_is_accessible_and_fits(
+    browser: Any, fleet_listener: Listener, root: Path
+) -> None:
+    axe = root / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.exists():
+        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+    with visited(browser, fleet_listener.url, width=390, height=844) as page:
+        page.wait_for_selector(ROWS)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        for _ in range(2):
+            violations = page.evaluate("async () => (await axe.run()).violations")
+            assert [item["id"] for item in violations if item["impact"] != "minor"] == []
+            page.click("#theme")

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+import { visible } from "../lib/names";
+import { theme, toggleTheme } from "../lib/theme";
+import { toggleZone, zone } from "../lib/zone";
+import { countWords } from "../start/words";
+import { Matrix } from "./matrix";
+import { MEASURES, type Measure, NAMES } from "./measures";
+import { answer, archive, filter, hosts, isAsking, measure, type Order, order, problem, SPANS, span } from "./state";
+
+/** All hosts of an archive over time. */
+export function FleetApp() {
+	const shown = answer.value;
+	return (
+		<div class="fleet">
+			<header class="top">
+				<h1>iolab</h1>
+				<nav aria-label="Pages">
+					<a href="/fleet" aria-current="page">
+						Fleet
+					</a>
+					<a href="/start">Start</a>
+					<a href="/worksheet">Worksheet</a>
+				</nav>
+				<button type="button" onClick={toggleZone}>
+					{zone.value === "UTC" ? "Local time" : "UTC"}
+				</button>
+				<button type="button" id="theme" onClick={toggleTheme}>
+					{theme.value === "dark" ? "Light" : "Dark"}
+				</button>
+			</header>
+			<main>
+				<Controls />
+				{problem.value && (
+					<p class="problem" role="alert">
+						{problem.value}
+					</p>
+				)}
+				{shown && (
+					<>
+						<p class="quiet">
+							{visible(shown.archive)}: {countWords(hosts.value.length, "host")}
+							{isAsking.value && ", asking…"}
+						</p>
+						<Matrix shown={shown} />
+						<Notes notes={shown.notes} />
+					</>
+				)}
+			</main>
+		</div>
+	);
+}
+
+function Controls() {
+	const archives = answer.value?.archives ?? [];
+	return (
+		<form class="controls" onSubmit={(event) => event.preventDefault()}>
+			<fieldset>
+				<legend>Measure</legend>
+				{NAMES.map((name: Measure) => (
+					<label key={name}>
+						<input
+							type="radio"
+							name="measure"
+							checked={measure.value === name}
+							onChange={() => {
+								measure.value = name;
+							}}
+						/>
+						{MEASURES[name].title}
+					</label>
+				))}
+			</fieldset>
+			<label>
+				Time
+				<select
+					value={span.value}
+					onChange={(event) => {
+						span.value = event.currentTarget.value;
+					}}
+				>
+					{Object.entries(SPANS).map(([value, words]) => (
+						<option key={value} value={value}>
+							{words}
+						</option>
+					))}
+				</select>
+			</label>
+			<label>
+				Order
+				<select
+					value={order.value}
+					onChange={(event) => {
+						order.value = event.currentTarget.value as Order;
+					}}
+				>
+					<option value="name">Name</option>
+					<option value="value">Largest value first</option>
+				</select>
+			</label>
+			<label>
+				Hosts
+				<input
+					type="search"
+					placeholder="part of a name"
+					value={filter.value}
+					onInput={(event) => {
+						filter.value = event.currentTarget.value;
+					}}
+				/>
+			</label>
+			{archives.length > 1 && (
+				<label>
+					Archive
+					<select
+						value={archive.value || answer.value?.archive}
+						onChange={(event) => {
+							archive.value = event.currentTarget.value;
+						}}
+					>
+						{archives.map((url) => (
+							<option key={url} value={url}>
+								{visible(url)}
+							</option>
+						))}
+					</select>
+				</label>
+			)}
+		</form>
+	);
+}
+
+function Notes({ notes }: { notes: readonly string[] }) {
+	if (notes.length === 0) return null;
+	return (
+		<details>
+			<summary>{countWords(notes.length, "note")}</summary>
+			<ul>
+				{notes.map((note) => (
+					<li key={note}>{visible(note)}</li>
+				))}
+			</ul>
+		</details>
+	);
+}

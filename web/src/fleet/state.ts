@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import { computed, effect, signal } from "@preact/signals";
+import { ask } from "../api/client";
+import type { FleetAnswer, FleetHost } from "../generated/api";
+import { messageOf } from "../lib/errors";
+import { worksheetAddress } from "../start/state";
+import { isMeasure, largest, MEASURES, type Measure } from "./measures";
+
+/** Spans of time up to the end of the archive, in words of the service; "" for all. */
+export const SPANS: Record<string, string> = {
+	"": "All",
+	"-1h": "Last hour",
+	"-6h": "Last 6 hours",
+	"-1d": "Last day",
+	"-7d": "Last week",
+};
+export type Order = "name" | "value";
+
+export const measure = signal<Measure>("p99");
+export const span = signal("");
+export const order = signal<Order>("name");
+export const archive = signal("");
+/** Part of the names of hosts that are shown. */
+export const filter = signal("");
+export const answer = signal<FleetAnswer | null>(null);
+export const problem = signal("");
+export const isAsking = signal(false);
+
+const AGAIN_MS = 30_000;
+
+/** Rows as they are shown. */
+export const hosts = computed<readonly FleetHost[]>(() => {
+	const part = filter.value.toLowerCase();
+	const rows = (answer.value?.hosts ?? []).filter(({ host }) => host.toLowerCase().includes(part));
+	if (order.value === "name") return rows;
+	const size = new Map(rows.map((row) => [row, largest(row.values) ?? Number.NEGATIVE_INFINITY]));
+	return rows.toSorted((a, b) => (size.get(b) ?? 0) - (size.get(a) ?? 0));
+});
+
+/** Show what the address says, keep it true, and follow the archive. */
+export async function begin(): Promise<void> {
+	read();
+	await load();
+	if (!answer.value) throw new Error(problem.value);
+	let shown = false;
+	effect(() => {
+		const words = new URLSearchParams({ measure: measure.value });
+		if (span.value) words.set("span", span.value);
+		if (order.value !== "name") words.set("order", order.value);
+		if (archive.value) words.set("archive", archive.value);
+		if (filter.value) words.set("host", filter.value);
+		history.replaceState(null, "", `#${words}`);
+	});
+	effect(() => {
+		// asked again when one of these changes
+		void [measure.value, span.value, archive.value];
+		if (shown) load();
+		shown = true;
+	});
+	addEventListener("hashchange", read);
+	setInterval(() => {
+		if (!document.hidden) load();
+	}, AGAIN_MS);
+}
+
+function read(): void {
+	const words = new URLSearchParams(location.hash.slice(1));
+	const named = words.get("measure");
+	if (isMeasure(named)) measure.value = named;
+	const length = words.get("span") ?? "";
+	span.value = length in SPANS ? length : "";
+	order.value = words.get("order") === "value" ? "value" : "name";
+	archive.value = words.get("archive") ?? "";
+	filter.value = words.get("host") ?? "";
+}
+
+let wishes = 0;
+
+/** Ask for the rows; of several wishes the last one counts. */
+export async function load(): Promise<void> {
+	const wish = ++wishes;
+	isAsking.value = true;
+	try {
+		const words: Record<string, string> = { measure: measure.peek() };
+		if (span.peek()) words.from = span.peek();
+		if (archive.peek()) words.archive = archive.peek();
+		const found = await ask<FleetAnswer>("fleet", words);
+		if (wish !== wishes) return;
+		answer.value = found;
+		problem.value = "";
+	} catch (error) {
+		if (wish === wishes) problem.value = messageOf(error);
+	} finally {
+		if (wish === wishes) isAsking.value = false;
+	}
+}
+
+/** The worksheet of a host at a column, with a column before and after; "" where the host has no recording then. */
+export function addressOf(row: FleetHost, column: number, from: FleetAnswer): string {
+	const start = from.t0_ns + column * from.interval_ns;
+	const recording =
+		row.recordings.findLast((each) => each.first_ns < start + from.interval_ns && each.last_ns >= start) ?? null;
+	if (!recording) return "";
+	const low = Math.max(recording.first_ns, start - from.interval_ns);
+	const high = Math.min(recording.last_ns + 1, start + 2 * from.interval_ns);
+	return worksheetAddress(recording.name, low, high, MEASURES[from.measure].graph);
+}
