@@ -30,6 +30,7 @@ from iolab.statistics.engine.snapshot import snapshot
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool import ZpoolTarget
 from iolab.targets.zpool_options import ZpoolOptions
+from support.host_names import names_from
 from support.waiting import until
 
 pytestmark = pytest.mark.rig
@@ -364,7 +365,7 @@ def test_calls_of_samba_by_client_are_those_that_fio_counted(
 
 @pytest.mark.parametrize("served", ["nfs"], indirect=True)
 def test_a_client_behind_a_slow_link_is_named(
-    host: RigHost, far: RigHost, served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: RigHost, far: RigHost, served: str, tmp_path: Path
 ) -> None:
     server = running_machine(os.environ[RIG])
     own = running_machine(f"{server.name}-far")
@@ -384,18 +385,18 @@ def test_a_client_behind_a_slow_link_is_named(
     names = tmp_path / "names"
     near = CLIENTS[1]
     names.write_text(f"{own.address} far\n{near.address} near\n", "utf-8")
-    monkeypatch.setenv("IOLAB_NAMES", str(names))
     recording = Recording(place)
     assert not [loss for loss in recording.losses() if loss["source"] == "nfs"]
     read = far_job["read"]
-    assert totals(recording, "nfs.ops[client=far][op=read]") == {"": read["total_ios"]}
-    assert totals(recording, "nfs.bytes[client=far][op=read]") == {"": read["io_bytes"]}
-    assert {"far", "near"} <= totals(recording, "nfs.ops[client]").keys()
+    with names_from(names):
+        assert totals(recording, "nfs.ops[client=far][op=read]") == {"": read["total_ios"]}
+        assert totals(recording, "nfs.bytes[client=far][op=read]") == {"": read["io_bytes"]}
+        assert {"far", "near"} <= totals(recording, "nfs.ops[client]").keys()
+        latency = query(recording, "nfs.ops[client=far][op=read][latency]")
     # The server answers both alike; a reply takes longer to `far`, by the link. The fastest reads
     # show it: the others also wait for emulated CPUs.
     fastest = {name: job["read"]["clat_ns"]["min"] / 1e9
                for name, job in (("far", far_job), ("near", near_jobs[1]))}  # fmt: skip
-    latency = query(recording, "nfs.ops[client=far][op=read][latency]")
     assert isinstance(latency, HeatCounts)
     served_s = latency.grid.bounds(0, int(latency.index.max()))[latency.index.min() + 1] / 1e9
     print(f"fastest reads: far {fastest['far']:.3f} s, near {fastest['near']:.3f} s, "
