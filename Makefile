@@ -112,7 +112,7 @@ RIG := rig-test
 rig-test: setup $(STAMPS)/dev ## Build what is missing of the OpenZFS rig, start it, test on it, take it down
 	@scripts/install-system rig
 	$(IOLAB) rig build openzfs
-	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
+	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --network $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
 	  IOLAB_TEST_RIG=$(RIG) $(PYTHON) -m pytest tests/rig tests/contract/test_contract_hosts.py -k rig
 
 # The studies of docs/guides/openzfs-*.md: an hour and more where the CPU is emulated. Results that are there are not measured again.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,19 +17,25 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run as iolab
-from iolab.hosts.kinds.rig import RigHost
+from iolab.hosts.kinds.rig import RigHost, RigOptions, machines, running_machine
 from iolab.hosts.ssh.remote_paths import scratch_on
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
+from iolab.rigs.machine import down, up
+from iolab.rigs.network import Link
+from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool import ZpoolTarget
 from iolab.targets.zpool_options import ZpoolOptions
+from support.host_names import names_from
 from support.waiting import until
 
 pytestmark = pytest.mark.rig
+
+RIG = "IOLAB_TEST_RIG"
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,9 @@ set -e
 mkdir -p /etc/nfs.conf.d
 printf '[nfsd]\\nthreads=4\\ngrace-time=10\\nlease-time=10\\n' > /etc/nfs.conf.d/iolab-test.conf
 systemctl start nfs-server
-exportfs -o rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1 10.9.0.0/16:"$1"
+for network in 10.9.0.0/16 192.168.77.0/24; do
+  exportfs -o rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1 "$network:$1"
+done
 """,
         'nsenter --net="/run/netns/$2" mount -t nfs -o "$4,hard,noatime,actimeo=600" "$3:$1" "/mnt/$2"',
         """
@@ -139,6 +148,26 @@ def shell(host: RigHost, script: str, *arguments: str, seconds: float = 300) -> 
 
 
 @pytest.fixture
+def far(host: RigHost) -> Iterator[RigHost]:
+    """A machine of its own behind a slow link to the server, in the server's network."""
+    server = running_machine(os.environ[RIG])
+    if not server.network:
+        pytest.skip("the machine is in no private network: 'make rig-test' starts one that is")
+    name = f"{server.name}-far"
+    if any(state.name == name and state.running for state in machines()):
+        with RigHost(RigOptions(name=name)) as machine:  # kept from an earlier call, by hand
+            yield machine
+        return
+    link = Link(server.network, FAR_BITS_PER_S, FAR_DELAY_S)
+    up(server.rig, [name], MachineOptions(Disks(0, 1), 768 << 20, 1, link), print)
+    try:
+        with RigHost(RigOptions(name=name)) as machine:
+            yield machine
+    finally:
+        down(name)
+
+
+@pytest.fixture
 def served(host: RigHost, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """A data set that a server of the rig (the parameter) has, mounted by every client."""
     service = SERVICES[request.param]
@@ -170,10 +199,10 @@ def samples_until(place: Path, source: str) -> int:
     return 0 if ends is None else ends[1]
 
 
-def recorded(host: RigHost, place: Path, events: str, samples: str) -> list[dict[str, Any]]:
-    """Record a source of events of the rig, and counters of which some are `samples`, while every
-    client has its load; the clients' jobs of fio."""
-    words = [f"{client.name}:{client.block}:{client.amount}" for client in CLIENTS]
+@contextlib.contextmanager
+def recording_of(host: RigHost, place: Path, events: str, samples: str) -> Iterator[None]:
+    """Record a source of events of the rig, and counters of which some are `samples`, from before
+    the block until after it."""
     recorder = subprocess.Popen(
         [
             *(sys.executable, "-m", "iolab", "record", events, "counters", "--host", host.name),
@@ -184,7 +213,7 @@ def recorded(host: RigHost, place: Path, events: str, samples: str) -> list[dict
     )
     try:
         until(lambda: samples_until(place, samples) > 0, "a reading of counters", 300)
-        text = shell(host, LOAD, *words, seconds=600)
+        yield
         after = host.clock.realtime_ns()
         until(
             lambda: samples_until(place, samples) > after + 2 * 10**9,
@@ -193,8 +222,14 @@ def recorded(host: RigHost, place: Path, events: str, samples: str) -> list[dict
         )
     finally:
         assert iolab(["record", "--stop", str(place)]) == 0
-        _, said = recorder.communicate(timeout=120)
-    assert recorder.returncode == 0, said
+        _, errors = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, errors
+
+
+def load(host: RigHost) -> list[dict[str, Any]]:
+    """Put every client's load on the server; the clients' jobs of fio."""
+    words = [f"{client.name}:{client.block}:{client.amount}" for client in CLIENTS]
+    text = shell(host, LOAD, *words, seconds=600)
     jobs = []
     while text.strip():
         job, end = json.JSONDecoder().raw_decode(text.lstrip())
@@ -221,6 +256,21 @@ def mean_latency(recording: Recording, statistic: str) -> tuple[float, float]:
     return low / heat.total, high / heat.total
 
 
+FAR_BITS_PER_S = 20_000_000
+FAR_DELAY_S = 0.02
+FAR_MOUNT = (
+    'mkdir -p /mnt/lab && mount -t nfs -o vers=4.2,hard,noatime,actimeo=600 "$1:$2" /mnt/lab'
+)
+FAR_LOAD = """
+fio --name=far --filename=/mnt/lab/far --rw=randread --bs=16k --size=4m --io_size=1m --direct=1 \\
+  --ioengine=psync --output-format=json
+"""
+CONNECT = """
+import socket, sys, time
+begin = time.monotonic()
+with socket.create_connection((sys.argv[1], 22), timeout=60):
+    print(time.monotonic() - begin)
+"""
 LOAD = """
 for client in "$@"; do
   name=${client%%:*}; rest=${client#*:}
@@ -238,7 +288,8 @@ def test_operations_by_client_are_those_that_fio_counted(
     host: RigHost, served: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "r"
-    jobs = recorded(host, place, "nfs", "nfs-client")
+    with recording_of(host, place, "nfs", "nfs-client"):
+        jobs = load(host)
     recording = Recording(place)
     assert not [loss for loss in recording.losses() if loss["source"] in ("nfs", "nfs-client")]
     assert set(totals(recording, "nfs.ops[client]")) == {client.address for client in CLIENTS}
@@ -289,7 +340,8 @@ def test_calls_of_samba_by_client_are_those_that_fio_counted(
     host: RigHost, served: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "r"
-    jobs = recorded(host, place, "syscall", "cpu")
+    with recording_of(host, place, "syscall", "cpu"):
+        jobs = load(host)
     recording = Recording(place)
     assert not [
         loss
@@ -304,4 +356,51 @@ def test_calls_of_samba_by_client_are_those_that_fio_counted(
             moved = totals(recording, f"file.bytes{of_op}")
             [file] = [name for name in moved if name.endswith(f"/0001-aa/{client.name}")]
             print(f"smb {client.name} {op}: {ops[file]} of {job[op]['total_ios']}")
-            assert (ops[file], moved[file]) == (job[op]["total_ios"], job[op]["io_bytes"])
+            expected = (job[op]["total_ios"], job[op]["io_bytes"])
+            assert (ops[file], moved[file]) == expected
+            of_service = f"[client={client.address}][op={op}][file]"
+            served_ops = totals(recording, f"smb.ops{of_service}")[file]
+            assert (served_ops, totals(recording, f"smb.bytes{of_service}")[file]) == expected
+
+
+@pytest.mark.parametrize("served", ["nfs"], indirect=True)
+def test_a_client_behind_a_slow_link_is_named(
+    host: RigHost, far: RigHost, served: str, tmp_path: Path
+) -> None:
+    server = running_machine(os.environ[RIG])
+    own = running_machine(f"{server.name}-far")
+    # A round trip takes two delays. No other machine answers.
+    trips = [float(shell(far, 'python3 -c "$1" "$2"', CONNECT, server.name)) for _ in range(3)]
+    assert min(trips) >= 2 * FAR_DELAY_S
+    assert far.run(["timeout", "5", "python3", "-c", CONNECT, "10.0.2.2"]).exit_code != 0
+    shell(host, 'head -c 4194304 /dev/urandom > "$1/far"', served)
+    shell(far, FAR_MOUNT, server.name, served)
+    place = tmp_path / "r"
+    try:
+        with recording_of(host, place, "nfs", "nfs-client"):
+            near_jobs = load(host)
+            [far_job] = json.loads(shell(far, FAR_LOAD, seconds=600))["jobs"]
+    finally:
+        far.run(["umount", "-f", "-l", "/mnt/lab"], timeout=120)
+    names = tmp_path / "names"
+    near = CLIENTS[1]
+    names.write_text(f"{own.address} far\n{near.address} near\n", "utf-8")
+    recording = Recording(place)
+    assert not [loss for loss in recording.losses() if loss["source"] == "nfs"]
+    read = far_job["read"]
+    with names_from(names):
+        assert totals(recording, "nfs.ops[client=far][op=read]") == {"": read["total_ios"]}
+        assert totals(recording, "nfs.bytes[client=far][op=read]") == {"": read["io_bytes"]}
+        assert {"far", "near"} <= totals(recording, "nfs.ops[client]").keys()
+        latency = query(recording, "nfs.ops[client=far][op=read][latency]")
+    # The server answers both alike; a reply takes longer to `far`, by the link. The fastest reads
+    # show it: the others also wait for emulated CPUs.
+    fastest = {name: job["read"]["clat_ns"]["min"] / 1e9
+               for name, job in (("far", far_job), ("near", near_jobs[1]))}  # fmt: skip
+    assert isinstance(latency, HeatCounts)
+    served_s = latency.grid.bounds(0, int(latency.index.max()))[latency.index.min() + 1] / 1e9
+    print(f"fastest reads: far {fastest['far']:.3f} s, near {fastest['near']:.3f} s, "
+          f"the server's part of far's below {served_s:.4f} s")  # fmt: skip
+    transfer_s = 16384 * 8 / FAR_BITS_PER_S
+    assert fastest["far"] >= 2 * FAR_DELAY_S + transfer_s
+    assert max(fastest["near"], served_s) < fastest["far"]

@@ -18,6 +18,7 @@ from scipy.stats import spearmanr
 from support.answers import Cells, answer, cells, lines, span
 from support.browser import expect
 from support.gestures import as_lines, asked_on, chosen, closed, marked, shown, value
+from support.host_names import names_from
 from support.network import need_network, network
 from support.probe import need_probe
 from support.stories import RENEW, kept, need_limits, played, recorded_server, worksheet
@@ -323,17 +324,14 @@ def test_a_client_behind_a_slow_link_is_found_by_its_line(browser: Any, tmp_path
 
 @pytest.mark.rig
 @pytest.mark.deep
-def test_slow_operations_lead_to_a_client_its_file_and_a_disk(
-    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_operations_lead_to_a_client_its_file_and_a_disk(browser: Any, tmp_path: Path) -> None:
     if not os.environ.get(RENEW):
         pytest.skip("takes minutes to start machines: scripts/stories -k slow_operations")
     latency, disk_latency = "nfs.ops[op=read][latency]", "io.ops[op=read][latency]"
     with played("clients", tmp_path, is_on_rig=True) as place:
         near = {job["jobname"]: job["read"] for job in fio_jobs(place / "near.json")}
         [far] = fio_jobs(place / "far.json")
-        monkeypatch.setenv("IOLAB_NAMES", str(place / "names"))
-        with worksheet(browser, place / "served", tmp_path) as page:
+        with names_from(place / "names"), worksheet(browser, place / "served", tmp_path) as page:
             shown(page, latency, disk_latency)
             kept(page, "clients")
             reads = {key["key"]: key["total"]

@@ -39,6 +39,7 @@ class Limit:
         rate of its runs (1/s). iops decides.
         count: runs that count there.
         is_growing: the largest load reaches the limit alone, so that more load can give more.
+        unknown_levels: larger loads of which all runs are INVALID: they may give more.
         busy: means of the metrics of `BUSY` by name, of those that were measured.
         verdict: the worst of the runs that count.
     """
@@ -53,6 +54,7 @@ class Limit:
     high: float
     count: int
     is_growing: bool
+    unknown_levels: tuple[float, ...]
     busy: dict[str, float]
     verdict: Level
 
@@ -83,8 +85,7 @@ def find_limits(runs: Sequence[Run], load: str | None = None) -> Limits:
     factors = _cell_factors(runs, load)
     by_cell: dict[tuple[Key, str], list[Run]] = {}
     for run in runs:
-        if run.verdict.level is not Level.INVALID:
-            by_cell.setdefault((key_of(run, factors), run.variant), []).append(run)
+        by_cell.setdefault((key_of(run, factors), run.variant), []).append(run)
     systems = dict.fromkeys(run.variant for run in runs)
     limits = [
         limit
@@ -114,14 +115,19 @@ def _cell_factors(runs: Sequence[Run], load: str) -> tuple[str, ...]:
 def _limit(runs: Sequence[Run], system: str, cell: Key, operation: str, load: str) -> Limit | None:
     rate = f"{operation}.iops"
     by_level: dict[float, list[Run]] = {}
+    attempted: set[float] = set()
     for run in runs:
         level = run.factors.get(load)
-        if isinstance(level, int | float) and run.value(rate):
+        if not isinstance(level, int | float):
+            continue
+        attempted.add(float(level))
+        if run.verdict.level is not Level.INVALID and run.value(rate):
             by_level.setdefault(float(level), []).append(run)
     if not by_level:
         return None
     means = {level: geometric_mean(_values(at, rate)) for level, at in sorted(by_level.items())}
     level = next(level for level, mean in means.items() if mean >= NEAR * max(means.values()))
+    unknown_levels = tuple(sorted(other for other in attempted - by_level.keys() if other > level))
     at_limit = by_level[level]
     values, throughputs = _values(at_limit, rate), _values(at_limit, f"{operation}.bw")
     busy = {
@@ -139,7 +145,8 @@ def _limit(runs: Sequence[Run], system: str, cell: Key, operation: str, load: st
         min(values),
         max(values),
         len(at_limit),
-        level == max(means),
+        level == max(means) and not unknown_levels,
+        unknown_levels,
         busy,
         worst(run.verdict.level for run in at_limit),
     )

@@ -61,7 +61,7 @@ def test_a_limit_is_at_the_least_load_that_reaches_it() -> None:
 def test_a_rate_that_still_grows_is_no_limit() -> None:
     [limit] = find_limits(sweep(top=1e9)).limits
     assert (limit.level, limit.is_growing) == (8, True)
-    [single] = find_limits([each for each in sweep() if each.factors["numjobs"] in (1, 2)]).limits
+    [single] = find_limits([item for item in sweep() if item.factors["numjobs"] in (1, 2)]).limits
     assert (single.level, single.saturation, single.is_growing) == (2, ("busiest CPU",), True)
 
 
@@ -80,6 +80,20 @@ def test_invalid_runs_do_not_count() -> None:
     assert find_limits([*sweep(), invalid]).limits == find_limits(sweep()).limits
     suspect = run("a", 3, {"read.iops": 4000.0}, Level.SUSPECT, numjobs=4)
     assert find_limits([*sweep(), suspect]).limits[0].verdict is Level.SUSPECT
+
+
+def test_a_larger_load_without_a_valid_run_leaves_the_limit_open() -> None:
+    runs = [item for item in sweep(top=1e9) if item.factors["numjobs"] <= 2]
+    invalid = run("a", 1, {"read.iops": 9.0, "read.bw": 9.0}, Level.INVALID, numjobs=4)
+    limits = find_limits([*runs, invalid])
+    [limit] = limits.limits
+    assert (limit.level, limit.is_growing, limit.unknown_levels) == (2, False, (4.0,))
+    assert "numjobs 4 INVALID" in render_limits(limits, "text")
+    [row] = csv.DictReader(io.StringIO(render_limits(limits, "csv")))
+    assert row["unknown_loads"] == "4"
+    # A smaller load cannot be the limit.
+    smaller = run("a", 1, {"read.iops": 9.0, "read.bw": 9.0}, Level.INVALID, numjobs=0.5)
+    assert find_limits([*runs, smaller]).limits == find_limits(runs).limits
 
 
 def test_systems_are_rows_of_one_table() -> None:

@@ -67,7 +67,7 @@ def _table(limits: Limits) -> tuple[list[str], list[list[str]]]:
             f"{_rate(limit.low)} to {_rate(limit.high)}" if limit.count > 1 else "one run",
             level_text(limit.level),
             *(f"{100 * limit.busy[name]:.0f} %" if name in limit.busy else "" for name in busy),
-            _saturation_text(limit),
+            _saturation_text(limit, limits.load),
         ]
         for limit in limits.limits
     ]
@@ -86,10 +86,12 @@ def _rate(value: float) -> str:
     return format_quantity(value, "", 3).strip()
 
 
-def _saturation_text(limit: Limit) -> str:
+def _saturation_text(limit: Limit, load: str) -> str:
     words = [" and ".join(limit.saturation) or "not seen"]
     if limit.is_growing:
         words.append("still growing")
+    if limit.unknown_levels:
+        words.append(f"{load} {' '.join(map(level_text, limit.unknown_levels))} INVALID")
     if limit.verdict is not Level.OK:
         words.append(limit.verdict.name)
     return ", ".join(words)
@@ -102,6 +104,10 @@ def _notes(limits: Limits) -> list[str]:
     if any(limit.is_growing for limit in limits.limits):
         notes.append(
             f"still growing: the largest {limits.load} has the largest rate; add levels to find the limit."
+        )
+    if any(limit.unknown_levels for limit in limits.limits):
+        notes.append(
+            f"{limits.load} ... INVALID: all runs at this load are INVALID, so that the limit may be larger. 'iolab show' has the reasons."
         )
     return notes
 
@@ -119,6 +125,7 @@ def _records(limits: Limits) -> list[dict[str, object]]:
             "runs": limit.count,
             limits.load: limit.level,
             "still_growing": limit.is_growing,
+            "unknown_loads": list(limit.unknown_levels),
             **{f"busy {name}": limit.busy.get(name) for name, *_ in BUSY},
             "saturated": list(limit.saturation),
             "verdict": limit.verdict.name,
@@ -135,7 +142,11 @@ def _json(limits: Limits) -> str:
 def _csv(limits: Limits) -> str:
     out = io.StringIO()
     records = [
-        {**record, "saturated": " ".join(limit.saturation)}
+        {
+            **record,
+            "saturated": " ".join(limit.saturation),
+            "unknown_loads": " ".join(map(level_text, limit.unknown_levels)),
+        }
         for record, limit in zip(_records(limits), limits.limits, strict=True)
     ]
     writer = csv.DictWriter(out, list(records[0]))
