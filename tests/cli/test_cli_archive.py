@@ -16,6 +16,7 @@ from iolab.cli.main import run
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
+from support.studies import import_study
 
 
 @pytest.fixture
@@ -206,3 +207,47 @@ def test_questions_that_an_archive_refuses(
     assert run([word.replace("ARCHIVE", name) for word in words]) == code
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("iolab: ")
+
+
+@pytest.mark.slow
+def test_results_are_pushed_with_their_recordings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from iolab.archive import Archive, tables
+    from iolab.results.open.results import Results
+
+    results, url = import_study(tmp_path, 1, 1000), str(tmp_path / "archive")
+    expected = sorted(
+        (run.id, run.variant, name, observation.value)
+        for run in Results(results).runs
+        for name, observation in run.observations.items()
+    )
+
+    def push() -> dict[str, Any]:
+        pushed = data(capsys, "push", str(results), url)
+        assert [item["events"] > 0 for item in pushed["recordings"]] == [is_first]
+        rows: dict[str, Any] = pushed["observations"]
+        return rows
+
+    is_first = True
+    observations = push()
+    assert (observations["rows"], observations["replaced"]) == (len(expected), 0)
+    is_first = False
+    archive = Archive.open(url)
+
+    def archived() -> list[tuple[Any, ...]]:
+        lines = archive.read(tables.OBSERVATIONS).to_pylist()
+        names = ("run", "variant", "metric", "value")
+        assert {line["results"] for line in lines} == {observations["results"]}
+        return sorted(tuple(line[name] for name in names) for line in lines)
+
+    assert archived() == expected
+    snapshots = len(archive.table(tables.OBSERVATIONS).snapshots())
+    # the same again: nothing is written
+    assert push() == observations
+    assert len(archive.table(tables.OBSERVATIONS).snapshots()) == snapshots
+    # another reading of the same evidence replaces the rows
+    archive.commit(tables.OBSERVATIONS, lambda change: change.delete(f"run == '{expected[0][0]}'"))
+    assert 0 < push()["replaced"] < len(expected)
+    assert archived() == expected
+    assert run(["archive", "push", str(results), url, "--every", "1s"]) == 2

@@ -35,7 +35,10 @@ class ContinuousPush:
         url: str,
         draw: Draw = lambda done, total: None,
         now_ns: Callable[[], int] = time.time_ns,
+        wait_s: float = 0.0,
     ) -> None:
+        """`wait_s`: time to wait for another process that pushes the recording."""
+        self._wait_s = wait_s
         self._path, self._url, self._draw, self._now_ns = path, url, draw, now_ns
         self._archive: Archive | None = None
         self._files = FileCache()
@@ -56,7 +59,7 @@ class ContinuousPush:
                 return None
             if self._archive is None:
                 self._archive = Archive.open(self._url, create=True)
-            pushed = push(self._path, self._archive, self._draw)
+            pushed = push(self._path, self._archive, self._draw, wait_s=self._wait_s)
         except IolabError as error:
             # a connection or a catalog may be unusable after a failure
             self._archive = self._pushed_last = None

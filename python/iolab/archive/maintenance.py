@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import tables
 from .store import Archive, explain_errors
-from .tables import TABLES, Table
+from .tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,7 +178,7 @@ def expire(archive: Archive, age_ns: int = SNAPSHOT_AGE_NS) -> dict[str, Expired
     ResultsError where a table can't be read or written.
     """
     until_ms = (time.time_ns() - age_ns) // 10**6
-    return {table.name: _expire_table(archive, table, until_ms) for table in TABLES}
+    return {table.name: _expire_table(archive, table, until_ms) for table in archive.tables()}
 
 
 def _expire_table(archive: Archive, table: Table, until_ms: int) -> Expired:

@@ -99,15 +99,22 @@ def key_of(facts: Facts) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def push(path: Path, archive: Archive, progress: Progress = lambda done, total: None) -> Pushed:
+def push(
+    path: Path,
+    archive: Archive,
+    progress: Progress = lambda done, total: None,
+    *,
+    wait_s: float = 0.0,
+) -> Pushed:
     """Push what is sealed of a recording and not archived yet.
 
     Args:
         progress: called with the segments that are done and all that are to be pushed.
+        wait_s: time to wait for another process that pushes the recording.
     ResultsError where the recording can't be read, is being pushed by another process, or the
     archive can't be written: what was archived before stays, and the next push continues.
     """
-    with _alone(path):
+    with _alone(path, wait_s):
         recording = Recording(path).frozen()
         catalogue = recording.catalogue()
         key = key_of(catalogue.facts)
@@ -135,22 +142,31 @@ def push(path: Path, archive: Archive, progress: Progress = lambda done, total: 
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(path: Path, wait_s: float) -> Iterator[None]:
     """Hold the lock of pushes of a recording; ResultsError where another process does."""
     Recording(path)
     with telling(path, "lock the recording for a push"):
         # the directory itself: a recording at rest may be of another user
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ResultsError(
-                "is being pushed by another process", where=path, hint="wait until it is done"
-            ) from None
+        end = time.monotonic() + wait_s
+        while not _lock(descriptor):
+            if time.monotonic() >= end:
+                raise ResultsError(
+                    "is being pushed by another process", where=path, hint="wait until it is done"
+                )
+            time.sleep(0.2)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _read_archived(archive: Archive, key: str) -> set[tuple[str, int]]:

@@ -184,7 +184,35 @@ RECORDINGS = Table(
 time of the last push. sources, origin: JSON objects of recording.json. recorded_ns: until when its
 writer said that it recorded."""
 
-TABLES = (EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS)
+OBSERVATIONS = Table(
+    "observations",
+    pa.schema(
+        [
+            pa.field("host", pa.string(), nullable=False),
+            pa.field("results", pa.string(), nullable=False),
+            pa.field("study", pa.string(), nullable=False),
+            pa.field("run", pa.string(), nullable=False),
+            pa.field("variant", pa.string(), nullable=False),
+            pa.field("factors", pa.string(), nullable=False),
+            pa.field("repetition", pa.int64(), nullable=False),
+            pa.field("block", pa.int64(), nullable=False),
+            pa.field("verdict", pa.string(), nullable=False),
+            pa.field("reasons", pa.string(), nullable=False),
+            pa.field("from_ns", pa.int64()),
+            pa.field("until_ns", pa.int64()),
+            pa.field("metric", pa.string(), nullable=False),
+            pa.field("value", pa.float64(), nullable=False),
+            pa.field("unit", pa.string(), nullable=False),
+            pa.field("source_file", pa.string(), nullable=False),
+            pa.field("source_field", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""A row for each metric of each run. results: key of the results. factors: a JSON object.
+
+reasons: codes of the verdict as a JSON list. from_ns, until_ns: the measured window, if known."""
+
+TABLES = (EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS)
 
 ENCODINGS = {
     "time_ns": "DELTA_BINARY_PACKED",
@@ -202,11 +230,19 @@ ENCODINGS = {
 def iceberg_schema(table: Table) -> Any:
     """The Iceberg schema of a table, with ids of fields in their order."""
     from pyiceberg.schema import Schema
-    from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
+    from pyiceberg.types import (
+        DateType,
+        DoubleType,
+        IntegerType,
+        LongType,
+        NestedField,
+        StringType,
+    )
 
     kinds: dict[pa.DataType, Any] = {
         pa.string(): StringType,
         pa.int64(): LongType,
+        pa.float64(): DoubleType,
         pa.int32(): IntegerType,
         pa.date32(): DateType,
     }

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..archive.maintenance import Compacted, Expired
 
 _URL = "ARCHIVE"
+LOCK_S = 120.0
+"""Time for which the push of a recorder waits for another one."""
 
 
 @click.group("archive")
@@ -34,7 +36,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("path", metavar="RECORDING", type=PATH)
+@click.argument("path", metavar="RECORDING|RESULTS", type=PATH)
 @click.argument("url", metavar=_URL)
 @click.option(
     "--every",
@@ -52,18 +54,25 @@ def push(path: Path, url: str, every: str | None, until_closed: bool, style: str
     """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
 
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
-    and each row arrives exactly once.
+    and each row arrives exactly once. Of results: their observations, and their recordings.
     """
     from ..archive.continuous import ContinuousPush
-    from ..errors import ResultsError
+    from ..errors import ResultsError, UsageError
     from ..statistics.language.quantities import parse_duration
+    from .archive_results import is_results, push_results
 
     def draw(done: int, total: int) -> None:
         if on_terminal():
             redraw("" if done == total else f"pushing: {done} of {total} files")
 
     pause = None if every is None else parse_duration(every) / 1e9
-    pushes = ContinuousPush(path, url, draw)
+    if is_results(path):
+        if pause is not None:
+            raise UsageError("is for recordings", where="--every", hint="push results at their end")
+        push_results(path, url, style, lambda place, done: _tell_pushed(place, url, done, style))
+        return
+    # the push of a recorder that was killed may still be at work
+    pushes = ContinuousPush(path, url, draw, wait_s=LOCK_S if until_closed else 0.0)
     if until_closed:
         _leave_signals_to_recorder()
     is_last = pause is None

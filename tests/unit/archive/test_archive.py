@@ -5,10 +5,12 @@ killed, damaged or pushed at the same time."""
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -239,12 +241,10 @@ def test_one_process_pushes_a_recording_at_a_time(tmp_path: Path, archive: Archi
 
     other = os.open(tmp_path / "rec", os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    try:
-        with pytest.raises(ResultsError, match="pushed by another process"):
-            push(tmp_path / "rec", archive)
-    finally:
-        os.close(other)
-    assert push(tmp_path / "rec", archive).files == 2
+    with pytest.raises(ResultsError, match="pushed by another process"):
+        push(tmp_path / "rec", archive)
+    threading.Timer(0.3, os.close, [other]).start()
+    assert push(tmp_path / "rec", archive, wait_s=60).files == 2
 
 
 def test_another_writer_of_the_table_costs_a_retry(
@@ -400,6 +400,21 @@ def test_metadata_of_a_table_that_is_missing_is_said_in_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_full_store_costs_one_line_and_no_row(tmp_path: Path, archive: Archive) -> None:
+    """Files can't become larger than 8 KiB, as where the disk is full."""
+    record(tmp_path / "rec")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 10, before[1]))
+    try:
+        with pytest.raises(ResultsError) as error:
+            push(tmp_path / "rec", archive)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(error.value)
+    push(tmp_path / "rec", archive)
+    assert archived(archive, tables.EVENTS) == 1500
+
+
 def test_names_of_any_text_arrive(tmp_path: Path, archive: Archive) -> None:
     hostile = "a'b\"\\;DROP TABLE\n\x1b[31m\u202e"
     record(tmp_path / "rec", segments=1, host=hostile)
@@ -425,7 +440,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
     )
     assert [field.name for field in table.spec().fields] == ["day", "source", "host"]
     with sqlite3.connect(f"{archive.url}/catalog.db") as database:
-        assert database.execute("SELECT count(*) FROM iceberg_tables").fetchone() == (7,)
+        assert database.execute("SELECT count(*) FROM iceberg_tables").fetchone() == (8,)
 
 
 @settings(max_examples=depth(2, 16))

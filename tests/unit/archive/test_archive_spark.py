@@ -164,6 +164,8 @@ def test_files_of_several_hosts_and_names_with_quotes(
     keys = [recording.key for recording in by_host(archive).values()]
     rename = {keys[0]: "it's \\' OR 1=1 --", keys[1]: "plain"}
     for table in tables.TABLES:
+        if "recording" not in table.columns.names:
+            continue
         rows = archive.read(table)
         place = rows.column_names.index("recording")
         names = [rename[key] for key in rows["recording"].to_pylist()]
