@@ -45,6 +45,12 @@ TEXTS = {"read_text", "read_bytes"}
 PARQUET = {"read_table", "read_metadata", "read_schema", "ParquetFile", "ParquetDataset", "dataset"}
 MAPPED = {"memory_map", "OSFile", "memmap", "fromfile", "load_table"}
 
+OWN_OPENERS = {
+    *("iolab", "store", "self._store", "self"),
+    *("archive", "Archive", "self.archives", "store.archives"),
+}
+"""Objects of iolab with a method `open`."""
+
 
 def unguarded(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """(function, line) of calls that open a path for reading without `iolab.files`."""
@@ -66,8 +72,8 @@ def _opens(call: ast.Call) -> bool:
         return True
     if name.attr == "open" and owner == "os":
         return not {"O_WRONLY", "O_EXCL", "O_PATH"} & _names(call)
-    if name.attr == "open" and owner not in ("iolab", "store", "self._store", "self", "archive"):
-        mode = next((ast.literal_eval(each) for each in call.args if _is_text(each)), "r")
+    if name.attr == "open" and owner.partition("[")[0] not in OWN_OPENERS:
+        mode = next((ast.literal_eval(word) for word in call.args if _is_text(word)), "r")
         return not set(mode) & set("wxa")
     if name.attr in PARQUET and owner in ("pq", "ds"):
         return "BufferReader" not in ast.unparse(call)
