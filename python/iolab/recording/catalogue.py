@@ -54,7 +54,7 @@ TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
 
 BELIEVED_NS = 3600 * 10**9
-"""An older iolab tells by the time of change of its lock until when it recorded. Later than this
+"""An older iolab shows by the time of change of its lock until when it recorded. Later than this
 after the last event it is the time of a copy."""
 
 
@@ -544,7 +544,7 @@ def _hot_name(number: int, kind: Kind) -> str:
 def _hot_files(
     path: Path, kind: Kind, cache: dict[Path, tuple[int, HotRead]]
 ) -> dict[int, HotRead]:
-    """Hot files by number. One that vanishes meanwhile is sealed."""
+    """Hot files by number. A file that vanishes meanwhile is sealed."""
     hot_files = {}
     for number in hot_numbers(path, kind):
         # not without a hot file: pyarrow takes its time to load

@@ -31,7 +31,7 @@ from .base.layout import replacing, telling
 CRC = "crc32"
 """The field that has the checksum of the others."""
 MOST_FILES = 4
-"""Files that are remembered unless more are asked for."""
+"""Files that are remembered unless more are requested."""
 TAIL = 256
 """Bytes before the new lines that must be as they were: else the file was rewritten."""
 BLOCK = 64 << 20

@@ -64,8 +64,8 @@ export interface AlertPreview {
 }
 
 /**
- * An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit,
- * not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
+ * An alert with its state and the state's begin (ns since 1970): "clear", "pending" (beyond the
+ * limit, not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
  * `problem`. value: the latest. sentence: the alert in words.
  */
 export interface AlertState {
@@ -140,7 +140,7 @@ export interface Change {
  *
  * `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left`
  * how many more there are. Values are per second (levels and shares: on average), null where
- * nothing was recorded, or where a key is among those that are not told apart.
+ * nothing was recorded, or where a key is among those that are not separate.
  */
 export interface Changes {
 	schema: 1;
@@ -196,7 +196,7 @@ export interface Difference {
 }
 
 /**
- * The values of a field, those first whose share inside is the furthest from that outside;
+ * The values of a field, first those with the largest difference of shares inside and outside;
  * `left`: how many more there are.
  */
 export interface DimensionShares {
@@ -239,7 +239,7 @@ export interface Extreme {
  * The moments with the largest or smallest values, in that order, the earlier first among
  * equals.
  *
- * statistic: what was looked at, a number over time: without the breakdown that was asked for.
+ * statistic: what was looked at, a number over time: without the requested breakdown.
  * Columns that the span cuts, and those of which a part was not recorded, are left out. columns:
  * how many were compared.
  */
@@ -322,7 +322,7 @@ export interface FolderProblem {
  * "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
  * scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
  * values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
- * that answers by itself. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+ * that answers by default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
  * width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
  * worksheet's time, otherwise its own `span`.
  */
@@ -381,8 +381,8 @@ export interface HeatAnswer {
 }
 
 /**
- * The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not
- * known.
+ * The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os with an unknown
+ * path.
  */
 export interface Hierarchy {
 	schema: 1;
@@ -614,8 +614,8 @@ export interface Layer {
 }
 
 /**
- * A heat map told apart by a field: `map` has one dimension. Its parts are the keys in the
- * order of the question, then all others together where these are asked for. Their sum is the map,
+ * A heat map split by a field: `map` has one dimension. Its parts are the keys in the
+ * order of the question, then all others together where these are requested. Their sum is the map,
  * on the same columns and rows.
  */
 export interface Layers {
@@ -645,7 +645,7 @@ export interface Log {
 	do: "log";
 }
 
-/** Something that is not in a recording; count is null where nobody knows how much. */
+/** Something that is not in a recording; count is null where it is unknown. */
 export interface Loss {
 	source: string;
 	kind: string;
@@ -660,7 +660,7 @@ export interface Loss {
  * earlier ones are not listed.
  *
  * recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where
- * nobody knows, as of traces.
+ * it is unknown, as of traces.
  */
 export interface Losses {
 	schema: 1;
@@ -727,8 +727,8 @@ export interface MeanChange {
 }
 
 /**
- * A directory or file with all that lies below it, the largest first. `own`: of its own name,
- * not of what lies below;
+ * A directory or file with all below it, the largest first. `own`: of its own name,
+ * not of those below;
  * `others`: what is too small to be named, added up, and `left`: how many these are.
  */
 export interface Node {
@@ -974,7 +974,7 @@ export interface Share {
 }
 
 /**
- * What is to be shared: a worksheet, and the questions whose answers it shows, each as path and
+ * What is to be shared: a worksheet, and the questions that it answers, each as path and
  * query below the API.
  */
 export interface Sharing {
@@ -1111,8 +1111,9 @@ export interface Statistics {
 /**
  * A results directory.
  *
- * name: as served; title: of the study. measured_ns: realtime of its first run; of one that is not
- * read yet when its directory changed, null where that is not known. levels: runs by verdict.
+ * name: as served; title: of the study. levels: runs by verdict.
+ * measured_ns: realtime of its first run, or of the last change of its directory until the study
+ * is read; null where unknown.
  * sentences: the first ones of its report's cover. missing: what is missing of the study.
  * recordings: those in it. histories: the histories that it is an entry of. `state`: "read",
  * "waiting" until it is read, or "unreadable" with the reason in `problem`.
@@ -1157,8 +1158,8 @@ export interface Tick {
 }
 
 /**
- * Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An
- * open end of it is null.
+ * The values of the I/Os inside a rectangle of time and value, the most distinctive dimension
+ * first. An open end of it is null.
  *
  * without_y: I/Os that lack the value; they are outside.
  */

@@ -85,7 +85,7 @@ def known_damage(path: Path) -> str:
 
 def damage(part: Part) -> str:
     """What is wrong with a file, in words; empty where it is whole. FileNotFoundError where it is
-    gone."""
+    deleted."""
     status = part.path.stat()
     identity = _identity(status)
     if _whole.get((part.path, part.crc32)) == identity:
@@ -108,7 +108,7 @@ def damage(part: Part) -> str:
 
 def check(parts: Sequence[Part]) -> None:
     """Read files that were not read yet, several at a time. DamagedError where one is not what was
-    written or is gone."""
+    written or is deleted."""
     for part, words in damages(parts):
         raise DamagedError(
             f"is damaged: {words}", where=part.path, hint="iolab verify says what is lost"
@@ -116,7 +116,7 @@ def check(parts: Sequence[Part]) -> None:
 
 
 def damages(parts: Sequence[Part]) -> list[tuple[Part, str]]:
-    """Those of some files that are damaged or gone, with what is wrong."""
+    """Those of some files that are damaged or missing, with what is wrong."""
     return [(part, words) for part, words in zip(parts, _each(parts), strict=True) if words]
 
 

@@ -21,7 +21,7 @@ LOST_KINDS: tuple[LostKind, ...] = ("lost", "damaged", "unpaired")
 completion events."""
 
 LostAt: TypeAlias = tuple[int, LostKind, int]
-"""Column, kind, and how many; 0: nobody knows how many."""
+"""Column, kind, and how many; 0: unknown."""
 
 
 def sum_losses(parts: Iterable[LostAt]) -> tuple[LostAt, ...]:
@@ -52,7 +52,7 @@ def of_kinds(
     parts: Iterable[LostAt], sums: Mapping[LostKind, int]
 ) -> list[tuple[LostKind, int, list[tuple[int, int]]]]:
     """(kind, how many there are, where: (column, how many)) of the kinds of which there are some;
-    `sums` tells those without a time as well."""
+    `sums` includes those without a time as well."""
     columns: dict[LostKind, list[tuple[int, int]]] = {}
     for column, kind, count in parts:
         columns.setdefault(kind, []).append((column, count))
@@ -70,7 +70,7 @@ Integers: TypeAlias = "npt.NDArray[np.int64]"
 _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "unpaired")
 
 MOST_BUCKETS = 2**15
-"""Equal buckets that maps of different ranges share at most: more than a map can be asked for."""
+"""Equal buckets that maps of different ranges share at most: more than a map can have."""
 
 UNITS: dict[Y, str] = {
     "latency": "ns",
@@ -102,9 +102,9 @@ class HeatCounts:
         filtered: I/Os left out by conditions; outside: I/Os beyond the range that was read; lost:
         records that the tracer lost; unpaired: starts without completion and the reverse.
         averaged: whether each line is the mean of a window, not one I/O; assumptions: what the
-        trace leaves open. conditional: whether conditions were asked for (then an empty column says
+        trace leaves open. conditional: whether conditions were requested (then an empty column says
         nothing of the recording). lost_at: what was lost in which column, by kind, ascending; 0
-        where something was lost and nobody knows how much. Losses without a time are in the sums
+        where something was lost and how much is unknown. Losses without a time are in the sums
         above alone. gaps: (first, one past the last) column without any recording. window: (first,
         one past the last) column of the time that was asked about. These are known of recordings;
         they may reach beyond the columns that hold counts, to either side. wide: columns at least.
@@ -151,7 +151,7 @@ class HeatCounts:
 
     @property
     def lost_by_column(self) -> tuple[tuple[int, int], ...]:
-        """(column, records lost there, of whatever kind), ascending; 0 where nobody knows how many."""
+        """(column, records lost there, of any kind), ascending; 0 where the number is unknown."""
         return of_columns(self.lost_at)
 
     @property
@@ -250,7 +250,7 @@ class HeatCounts:
         """What remains after taking away parts of it, each at its own place in time.
 
         Args:
-            overlapping: whether the parts may hold more than the whole (a partition beside its
+            overlapping: whether the parts may hold more than the whole (a partition next to its
             disk); no less than nothing then remains.
 
         Raises:

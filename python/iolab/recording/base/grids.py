@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a counted value lies: buckets of the log-linear grid, or of equal width for offsets."""
+"""The place of a counted value: buckets of the log-linear grid, or of equal width for offsets."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def join(spans: Iterable[Span]) -> list[Span]:
 
 
 def common(several: Sequence[Sequence[Span]]) -> list[Span]:
-    """What lies in all of several lists of spans, each ascending and apart."""
+    """The intersection of several lists of spans, each ascending and apart."""
     spans_in_common, *rest = several
     for other in rest:
         spans_in_common = [
@@ -74,7 +74,7 @@ def in_common(sessions: Sequence[Session]) -> list[Span]:
 
 
 def _spans(sessions: Sequence[Session]) -> list[Span]:
-    """Ascending; one that goes on has no end."""
+    """Ascending; a current one has no end."""
     ends = ((session.get("from_ns"), session.get("until_ns")) for session in sessions)
     return sorted(
         (first, _GOES_ON if until is None else until) for first, until in ends if first is not None
@@ -99,7 +99,7 @@ SAMPLED = "counters"
 names of what they are read from."""
 BETWEEN = "nobody recorded"
 EVER_NS = 2**63 - 1
-"""The end of what goes on."""
+"""The end of what has not ended."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Unrecorded:
         return self.from_ns, self.until_ns
 
     def concerns(self, kind: Kind, source: str | None) -> bool:
-        """Whether rows of this kind and source are missing; None stands for those of all sources."""
+        """Whether rows of this kind and source are missing; None means those of all sources."""
         return self.of in (None, kind) and (
             self.source in ("", source)
             or (kind == "samples" and source is not None and self.source == SAMPLED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where what lies in a recording's directory, and writing there so that a kill or a full disk costs
+"""The layout of a recording's directory, and writing there so that a kill or a full disk costs
 nothing that was kept."""
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ MARKS = "marks.jsonl"
 MAPS = "histograms/1s"
 
 FileStatus: TypeAlias = tuple[int, int, int]
-"""Inode, size in bytes, and time of the last change (ns), which nobody can set."""
+"""Inode, size in bytes, and time of the last change (ns), which no program can set."""
 
 GROWING = (SEGMENTS, LOSSES, PROCESSES, MARKS)
-"""Files of lines: they grow, or are written anew."""
+"""Files of lines: they grow, or are written again."""
 
 PATHS = 1 << 16
 """Paths of files of segments that are remembered: making one takes longer than the file's status."""
@@ -66,7 +66,7 @@ def map_file(directory: Path, number: int, name: str) -> Path:
 
 def hot_numbers(directory: Path, kind: Kind) -> list[int]:
     """Numbers of hot files, ascending, sealed or not. List them before the sealed ones: then none
-    is missed while sealing goes on."""
+    is missed during sealing."""
     matches = (_HOT_NAME.fullmatch(name) for name in _names(directory / HOT))
     return sorted(int(match[1]) for match in matches if match and match[2] == kind)
 
@@ -118,7 +118,7 @@ def telling(path: Path, doing: str) -> Iterator[None]:
 
 
 def keep_private(directory: Path) -> None:
-    """Let nobody but its owner into a directory that is one's own."""
+    """Close an own directory to other users."""
     with telling(directory, "keep it from other users"):
         status = directory.stat()
         if status.st_uid == os.geteuid() and status.st_mode & 0o077:

@@ -38,7 +38,7 @@ _SIZES = 480
 class Told:
     """What a lock says. until_ns: until when everything was in the recording, None where nobody
     said. sizes: bytes that files have at least, by their names in the recording. is_damaged:
-    whether its checksum is wrong or gone, so that it says nothing. pid: of who wrote it."""
+    whether its checksum is wrong or missing, so that it says nothing. pid: of who wrote it."""
 
     until_ns: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)

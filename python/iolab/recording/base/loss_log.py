@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was lost. The same loss in seconds that follow each other is one line, of a minute at most,
-which tells its parts; what is older than the events that are left is told by the hour."""
+which lists its parts; what is older than the events that are left is kept by the hour."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ LEAST_BYTES, SHARE = 256 << 10, 8
 """Lines are joined on disk when so many bytes were added, and one part in so many of what was
 there."""
 MOST_FILES = 32
-"""Recordings whose losses are remembered: who scrapes asks all that are served."""
+"""Recordings with remembered losses: a scrape asks all served ones."""
 
 Line = Mapping[str, Any]
 Part = tuple[int, int, int | None]
-"""From, until (ns), and how much; None: nobody knows."""
+"""From, until (ns), and how much; None: unknown."""
 Reach = Callable[[Line], tuple[int, bool]]
-"""How long a line may become with this one, in ns, and whether it tells its parts."""
+"""How long a line may become with this one, in ns, and whether it lists its parts."""
 
 
 @dataclass(frozen=True)
 class Noted:
     """Lines in the order of the first note of each: `source`, `kind`, `from_ns`, `until_ns`,
-    `count`, `words`, `notes` (how many it stands for), and perhaps `parts` (see `parts_of`).
+    `count`, `words`, `notes` (how many it includes), and perhaps `parts` (see `parts_of`).
     single: those to which none is joined, gaps above all. latest: of each kind the place of the
-    last one that another may be joined to.
+    last to which another may be joined.
 
     damaged: how many lines are none any more."""
 
@@ -56,7 +56,7 @@ def read_losses(directory: Path) -> Contents[Noted]:
 
 
 def parts_of(line: Line) -> list[Part]:
-    """The losses that a line with a time stands for; the one itself where it doesn't tell them."""
+    """The losses of a line with a time; the line itself where it doesn't list them."""
     first, until, count = line["from_ns"], line["until_ns"], line["count"]
     try:
         numbers = [int(word) for word in line.get("parts", "").split()]
@@ -113,13 +113,13 @@ class LossLog:
     """Where a recording's writer notes what was lost."""
 
     def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
-        """`shrinks` is told the name of a file before it becomes shorter."""
+        """`shrinks` is called with a file's name before it becomes shorter."""
         self._path = directory / LOSSES
         self._joined = 0
         self._shrinks = shrinks
 
     def add(self, line: Line, dropped: Mapping[str, Any] | None) -> None:
-        """Append a line, and join what is there once it has grown. `dropped`: what retention
+        """Append a line, and join the lines once it has grown. `dropped`: what retention
         removed, see `Facts`."""
         with telling(self._path, "add a line"):
             append_line(self._path, line)
@@ -277,7 +277,7 @@ def is_time(value: object) -> bool:
 
 
 def _is_joined(line: Line) -> bool:
-    """Whether it can be joined: it has a time; when nothing at all was recorded is told by itself."""
+    """Whether it can be joined: it has a time; when nothing was recorded has a line of its own."""
     first, until = line["from_ns"], line["until_ns"]
     return (
         line["kind"] != "gap"

@@ -31,7 +31,7 @@ STEP_NS = 1_000_000_000
 @dataclass(frozen=True)
 class Begun:
     """How what is recorded began: `from_ns`, from where on all of it is there; `monotonic_ns` and
-    `realtime_ns` of one moment, by which all times are told."""
+    `realtime_ns` of one moment, from which all times are computed."""
 
     from_ns: int
     monotonic_ns: int
@@ -49,7 +49,7 @@ class Begun:
         return cls(*(session.get(name) or 0 for name in ("from_ns", "monotonic_ns", "realtime_ns")))
 
     def session(self) -> dict[str, int | None]:
-        """A session of `recording.json` that begins so, and goes on."""
+        """A session of `recording.json` that begins so, without an end."""
         return {
             "from_ns": self.from_ns,
             "until_ns": None,
@@ -63,12 +63,12 @@ class Facts:
     """The content of `recording.json`.
 
     Attributes:
-        host: name of the host whose I/O it is; "" where a trace doesn't tell.
+        host: name of the host of the I/O; "" where a trace doesn't name it.
         clock: "realtime" (ns since the Unix epoch) or "trace" (whatever clock the imported traces
         have). sessions: spans in which something recorded live: from_ns, until_ns (None while it
         lasts, or until the next writer sees
             that it was killed), monotonic_ns and realtime_ns of one moment, by which its times are
-            told: where the clock is set another one begins. None of an import.
+            given: where the clock is set another one begins. None of an import.
         sources: facts of each source by its name.
         retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and
         `maps_age_s` (see `retention.map_limits`). origin: kind "record", "import" or "run", and
@@ -76,7 +76,7 @@ class Facts:
         dropped: what retention removed, if anything: through (number of the last segment removed),
         until_ns, segments, events,
             bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left
-            of a segment that is gone.
+            of a segment that is deleted.
         is_damaged: whether the file's checksum is not that of what it says. is_signed: whether it
         has one.
     """
@@ -235,7 +235,7 @@ clock that was set."""
 
 
 class Sessions:
-    """Keeps the last session of `facts` while it goes on; of a recording that isn't live there is
+    """Keeps the last session of `facts` until it ends; of a recording that isn't live there is
     none.
 
     Attributes:

@@ -40,7 +40,7 @@ EVENTS = pa.schema(
     ]
 )
 """One row an I/O. time_ns is its completion; latency_bucket the index of latency_ns on the grid of
-6 bits; count the I/Os that the row stands for (1, except in histogram logs)."""
+6 bits; count the I/Os of the row (1, except in histogram logs)."""
 
 SAMPLES = pa.schema(
     [
@@ -64,7 +64,7 @@ ENCODINGS = {
     "offset_bytes": "BYTE_STREAM_SPLIT",
     "value": "DELTA_BINARY_PACKED",
 }
-"""Parquet encodings of columns whose values seldom repeat; every other column is a dictionary."""
+"""Parquet encodings of columns with values that seldom repeat; others are dictionaries."""
 
 
 def schema_of(kind: str) -> pa.Schema:

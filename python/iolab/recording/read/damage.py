@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is damaged of the files that say what a recording is and what lies in it; of events and
+"""What is damaged of the files that say what a recording is and its contents; of events and
 samples, see `segments` and `hot`."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..segments.segments import read_list, unlisted_files
 @dataclass(frozen=True)
 class Damage:
     """A file that is not what was written. path: relative to the recording. stays: whether the file
-    itself goes on telling it when a writer adds to it."""
+    itself still reports it when a writer adds to it."""
 
     path: str
     kind: Literal["damaged", "missing", "unexpected"]

@@ -34,7 +34,7 @@ __all__ = ["MapFile", "Recording", "Segment", "is_recording"]
 
 @dataclass(frozen=True)
 class MapFile:
-    """A default map of one segment, as Parquet; its buckets and columns are told in `maps`."""
+    """A default map of one segment, as Parquet; its buckets and columns are in `maps`."""
 
     number: int
     path: Path
@@ -162,9 +162,9 @@ class Recording:
     def losses(self) -> list[Mapping[str, Any]]:
         """What was lost, in the order it was noted: source ("" of all), kind (see
         `writer.LOSS_KINDS`), from_ns, until_ns (None where the time is not known; of a gap, where
-        it lasts, or lasted until its session ended), count (None where nobody knows), words ("" for
+        it lasts, or lasted until its session ended), count (None where unknown), words ("" for
         none), notes (how many were joined to this line). What hot files don't tell any more, being
-        damaged, stands last. `losses.parts_of` tells the parts of a line."""
+        damaged, is last. `losses.parts_of` lists the parts of a line."""
         catalogue = self.catalogue()
         return [
             *catalogue.losses.lines,
@@ -222,7 +222,7 @@ class Recording:
 
     def gaps(self) -> list[tuple[int, int]]:
         """(from, until) in ns of times in which nothing was recorded at all, ascending: between
-        sessions, after kills, and where each source has a gap. `unrecorded` tells those of one
+        sessions, after kills, and where each source has a gap. `unrecorded` lists those of one
         source as well."""
         times = self.unrecorded()
         of_all = [time.span for time in times if time.of is None and not time.source]
@@ -296,7 +296,7 @@ def is_same_mark(mark: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _lines(
     path: Path, *, texts: tuple[str, ...], wholes: tuple[str, ...], perhaps: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Lines whose fields are what they should be; those of `perhaps` may be None."""
+    """Lines with valid fields; those of `perhaps` may be None."""
     return [
         {**dict.fromkeys(perhaps), **line}
         for line in ORDERED.content(path).lines

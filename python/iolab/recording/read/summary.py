@@ -59,8 +59,8 @@ class RecordingSummary:
 
     Attributes:
         path, facts: where it is, and `recording.json`.
-        events: I/Os; rows: lines they take (a histogram log's stand for many). samples: readings of
-        counters. sources: of each source its events, first_ns, last_ns, largest_size, and
+        events: I/Os; rows: lines they take (of a histogram log fewer than I/Os).
+        samples: readings of counters. sources: of each source its events, first_ns, last_ns, largest_size, and
         largest_latency by operation. first_ns, last_ns: span of the events, of the samples where
         there are none, and of the sessions where there are neither. names: I/Os of the largest
         names of op, device, process, file, mount, client, job, error and flags. commands: command
@@ -119,7 +119,7 @@ class RecordingSummary:
 
 
 def summary_of(recording: Summarized) -> RecordingSummary:
-    """Look at everything once. Default maps that are damaged or missing are made anew of their
+    """Look at everything once. Default maps that are damaged or missing are rebuilt from their
     events, not on disk."""
     # one whose map and events are damaged is known as such then
     for _ in range(2):
@@ -300,7 +300,7 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
 
 
 def maps_of_file(path: Path) -> Maps:
-    """The default maps of a sealed segment, made anew of its events."""
+    """The default maps of a sealed segment, rebuilt from its events."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

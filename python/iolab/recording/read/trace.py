@@ -138,7 +138,7 @@ class Trace:
             interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that
             gives about `columns`. low, high: bounds of y in ns or bytes; I/Os outside are counted
             apart. buckets: equal buckets of an offset map.
-            more: conditions beside the trace's own.
+            more: conditions in addition to the trace's own.
         FormatError where the file can't be read as a trace.
         """
         linear = {"linear_buckets": buckets} if buckets is not None else {}
@@ -239,10 +239,10 @@ def _integers(data: bytes, kind: str) -> Integers:
 _Events = TypeVar("_Events")
 
 MOST = 8
-"""Values of a dimension that are told apart; the rest are one part, `other`."""
+"""Values of a dimension that are separate; the rest are one part, `other`."""
 
 BUDGET = 2**30
-"""Bytes of traces to read again for this; beyond, fewer dimensions are told apart."""
+"""Bytes of traces to read again for this; beyond, fewer dimensions are split."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording checked whole: every file read, each finding with what is lost, and what can be
-derived made anew."""
+derived rebuilt."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def verify_recording(
     """Check all files of a recording.
 
     Args:
-        repair: make anew what can be derived: default maps, and lines of `segments.jsonl` from
+        repair: rebuild what can be derived: default maps, and lines of `segments.jsonl` from
         whole files. Nothing that was recorded is
             removed or changed. ResultsError where it is being recorded.
-        more: what else lies in it, such as kept statistics.
+        more: what else it contains, such as kept statistics.
     """
     try:
         facts = read_facts(path)
@@ -218,7 +218,7 @@ def when(ns: int) -> str:
 
 
 def _repair(path: Path, found: list[Finding]) -> list[Finding]:
-    """The findings after what can be derived was made anew."""
+    """The findings after what can be derived was rebuilt."""
     from .summary import maps_of_file
 
     lock = take_lock(path)

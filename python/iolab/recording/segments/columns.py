@@ -38,7 +38,7 @@ def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.Reco
     """A batch of `_core.trace_events`, or a frame of events, with every column of `schema.EVENTS`;
     what it lacks is null.
 
-    ValueError where columns differ in length, or a number stands for no name.
+    ValueError where columns differ in length, or a number has no name.
     """
     rows = int(raw["rows"])
     arrays: dict[str, pa.Array] = {

@@ -183,7 +183,7 @@ def _read_back(log: HotLog | None) -> list[pa.RecordBatch]:
 
 
 def _goes_on(data: pa.Buffer, start: int) -> bool:
-    """Whether a whole append stands behind the bytes at `start`. It can't be read: the names that
+    """Whether the bytes at `start` are of a whole append. It can't be read: the names that
     it refers to may have been before."""
     tries = 0
     for match in _BEGIN.finditer(memoryview(data), start + 1):

@@ -29,7 +29,7 @@ ROWS = 2**20
 """Rows of a row group at most; also of what is sorted at a time, so that memory stays flat."""
 
 LARGEST = 100
-"""Names of a dimension whose I/Os a segment's facts tell; the rest are one number."""
+"""Names of a dimension with I/Os in a segment's facts; the rest are one number."""
 
 KEY = "iolab"
 """Key of the facts in the Parquet file's metadata."""
@@ -83,7 +83,7 @@ def write_parquet(
     parts: Iterable[tuple[str, pa.Table]],
     facts: Callable[[], Mapping[str, Any]],
 ) -> None:
-    """Write tables of one source each, then the facts, asked for after the last part."""
+    """Write tables of one source each, then the facts, requested after the last part."""
     encodings = {field.name: ENCODINGS[field.name] for field in schema if field.name in ENCODINGS}
     with pq.ParquetWriter(
         path,
@@ -101,7 +101,7 @@ def write_parquet(
 
 
 class Tally:
-    """What a segment holds, counted while it is sealed: span, I/Os by source, and whose they are."""
+    """What a segment holds, counted while it is sealed: span, I/Os by source and by name."""
 
     def __init__(self) -> None:
         self.rows = 0

@@ -220,7 +220,7 @@ def _largest_offset(batches: Sequence[pa.RecordBatch]) -> int:
 
 def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None:
     """Append what a segment holds, with size and checksum of each of its files, to
-    `segments.jsonl`: it spares opening them, and tells when one is damaged or missing."""
+    `segments.jsonl`: it spares opening them, and shows when one is damaged or missing."""
     sizes: dict[str, int | None] = dict.fromkeys(KINDS)
     digests: dict[str, str] = {}
     for name, path in _files_of(directory, number):
@@ -291,7 +291,7 @@ _KIND_OF: Mapping[str, Kind] = {kind: kind for kind in KINDS}
 
 
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
-    """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was
+    """The lines of `segments.jsonl`, by number; the last line of a number holds. A line that was
     changed since is left out."""
     return read_list(directory).content.lines
 

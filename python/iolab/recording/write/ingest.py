@@ -68,10 +68,10 @@ def ingest(
     jobs: Sequence[str | None] | None = None,
     system: Clock | None = None,
 ) -> Ingested:
-    """Import traces into a recording, a new one or one that was imported before.
+    """Import traces into a recording, a new or an imported one.
 
     Args:
-        host: whose I/O it is. clock: what the traces' times mean. jobs: a job's name for each
+        host: of the I/O. clock: what the traces' times mean. jobs: a job's name for each
         trace, where its lines tell none.
     FormatError where a trace can't be read: nothing of it stays. ResultsError where the recording
     can't be written.
@@ -133,7 +133,7 @@ def ingest_into(
         source: name of the source; default: by the trace's format. job: the job of events whose
         lines tell none. shift_ns: added to each time. label: of the segments, for
         `RecordingWriter.drop`. stream: its batches, where they are open already. pieces: takes the
-        events in place of segments of their own, and is flushed by the caller.
+        events instead of segments of their own, and is flushed by the caller.
     FormatError where it can't be read; what was sealed of it under a label is removed again.
     """
     segments = pieces or _Pieces(writer, label)
@@ -282,7 +282,7 @@ class _Reading:
 
 
 def _open_stream(trace: Trace) -> Iterator[Mapping[str, Any]]:
-    """The trace's batches; what is no trace is found here, before a batch is asked for."""
+    """The trace's batches; what is no trace is found here, before the first batch."""
     where = {name: list(values) for name, values in trace.where.items()} or None
     with _telling(trace):
         return _core.trace_events(str(trace.path), trace.format, trace.columns, where)

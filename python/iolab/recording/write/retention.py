@@ -28,11 +28,11 @@ MAP_AGE_S = 90 * 86400
 """So long default maps stay where segments have an age at which they go, unless it says more."""
 
 MAP_SHARE, LEAST_MAP_BYTES = 10, 16 << 20
-"""Where segments have a limit of bytes, default maps of those that are gone take one part in so
+"""Where segments have a limit of bytes, default maps of deleted ones take one part in so
 many of it; at least so much."""
 
 STALE = 100
-"""Lines about segments that are gone, beyond as many as there are segments, are kept until they are
+"""Lines about deleted segments, beyond as many as there are segments, are kept until they are
 that many."""
 
 
@@ -51,7 +51,7 @@ class _Held:
 
 @dataclass(frozen=True)
 class _Map:
-    """Default maps of a segment that is gone: their bytes, and the span of its events."""
+    """Default maps of a deleted segment: their bytes, and the span of its events."""
 
     bytes: int
     first_ns: int
@@ -68,7 +68,7 @@ class Retention:
     """
 
     def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
-        """`shrinks` is told the name of a file before it becomes shorter."""
+        """`shrinks` is called with a file's name before it becomes shorter."""
         self._directory, self._shrinks = directory, shrinks
         self._held: dict[int, _Held] = {}
         self._unsure: frozenset[int] = frozenset()
@@ -83,7 +83,7 @@ class Retention:
     ) -> int:
         """Remove segments beyond the limits, by bytes of sealed files or by age of their last
         event, then default maps of such beyond theirs. Returns how many segments. ResultsError
-        where the disk refuses: `facts` then say what holds, and the next call goes on.
+        where the disk refuses: `facts` then say what holds, and the next call continues.
 
         Args:
             now_ns: the time that has come, by the clock of the events. halves: numbers whose
@@ -139,7 +139,7 @@ class Retention:
         return len(goes)
 
     def _remove(self, facts: Facts) -> None:
-        """Remove what `facts` say is gone. What is refused is tried again the next time."""
+        """Remove what `facts` say is deleted. What is refused is tried again later."""
         maps, spent = self._known_maps(facts), self._spent or []
         while spent:
             _remove_maps(self._directory, spent[0])
@@ -201,7 +201,7 @@ class Retention:
         return self._held
 
     def _note(self, goes: Mapping[int, _Held]) -> None:
-        """What a map is of is told by the line alone, once its segment is gone."""
+        """The line alone says what a map is of, once its segment is deleted."""
         lines = noted_segments(self._directory)
         missing = {
             number for number, segment in goes.items() if segment.mapped and number not in lines
@@ -215,7 +215,7 @@ class Retention:
                         note_segment(self._directory, number, facts_of_file)
 
     def _known_maps(self, facts: Facts) -> dict[int, _Map]:
-        """Default maps of segments that are gone, ascending. What a kill left of some, which
+        """Default maps of deleted segments, ascending. What a kill left of some, which
         answers nothing, is removed."""
         if self._maps is None:
             lines, complete = (
@@ -242,7 +242,7 @@ class Retention:
         noted: Mapping[int, Mapping[str, Any]],
         now_ns: int,
     ) -> list[int]:
-        """Segments whose maps are to go, which `facts` then say: those beyond the limits, the
+        """Segments with maps to delete, which `facts` then say: those beyond the limits, the
         oldest first. Takes in those of segments that go now."""
         most_bytes, most_age = map_limits(facts)
         useless = []
@@ -291,7 +291,7 @@ def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
 
 
 def map_limits(facts: Facts) -> tuple[int | None, int | None]:
-    """(bytes, seconds) up to which default maps of segments that are gone are kept; None for no
+    """(bytes, seconds) up to which default maps of deleted segments are kept; None for no
     limit."""
     most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
     share = None if most_bytes is None else max(most_bytes // MAP_SHARE, LEAST_MAP_BYTES)
@@ -306,7 +306,7 @@ def _maps_due(facts: Facts, now_ns: int) -> bool:
 
 
 def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
-    """Segments that are gone and have a map."""
+    """Deleted segments with a map."""
     return {
         number
         for name in MAP_NAMES
@@ -316,7 +316,7 @@ def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
 
 
 def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
-    """Default maps of a segment that is gone; None where they answer nothing: without a line, or
+    """Default maps of a deleted segment; None where they answer nothing: without a line, or
     the one by latency."""
     line = noted.get(number, {})
     if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
@@ -329,7 +329,7 @@ def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -
 
 
 def _says_nothing(directory: Path, noted: Mapping[int, Mapping[str, Any]]) -> bool:
-    """Whether the file of lines is there without one that holds: no reason to remove all maps."""
+    """Whether the file of lines has no valid line: no reason to remove all maps."""
     return not noted and (directory / SEGMENTS).exists()
 
 
@@ -379,7 +379,7 @@ def finish_dropping(
 
 
 def _shorten_line(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
-    """What the maps of a segment that is gone need to be read: number, span, sources, width of
+    """What the maps of a deleted segment need to be read: number, span, sources, width of
     offsets, and their bytes."""
     return {
         "number": number,

@@ -47,12 +47,12 @@ that."""
 
 LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
 """overrun: the tracer had no room. damaged: could not be read. unpaired: a start without
-completion, or the reverse. missed: a reading of counters that was due. unknown-name: an event whose
+completion, or the reverse. missed: an expected reading of counters. unknown-name: an event whose
 name was not found. gap: nothing was recorded at all."""
 
 
 class PutOffError(ResultsError):
-    """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is
+    """The disk refused to seal or to drop what is due. It is tried again; nothing is
     lost."""
 
 
@@ -62,7 +62,7 @@ class RecordingWriter:
 
     Its methods may be called from several threads. Those that write raise ResultsError where the
     disk refuses; what was kept before stays readable, and the next call tries again. What is due is
-    told by a clock that nobody sets; what is old, by the times that come.
+    decided by a clock that is never set; what is old, by the times of events.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class RecordingWriter:
             "run") and what else is known. retention: limits `bytes` and `age_s` beyond which the
             oldest segments go. live: whether something is recorded while time passes, so that time
             without a writer is a gap. Default: by the origin. begun: when that began; default: now.
-            mode: of the directory: what is in it tells names of files and command lines.
+            mode: of the directory: its contents show names of files and command lines.
         ResultsError where there is a recording already, something else, or no permission.
         """
         system = system or SystemClock()
@@ -157,7 +157,7 @@ class RecordingWriter:
         begun: Begun | None = None,
         system: Clock | None = None,
     ) -> RecordingWriter:
-        """Go on with a recording, after its last writer was closed or killed.
+        """Continue a recording, after its last writer was closed or killed.
 
         What a killed one left hot is sealed up to the first batch that is torn, and the time since
         is noted as a gap. `sources` and `retention` replace what was said of them; `begun`: see
@@ -246,7 +246,7 @@ class RecordingWriter:
         self._append("samples", batch)
 
     def append_segment(self, events: Sequence[pa.RecordBatch], *, label: str | None = None) -> int:
-        """Seal events at once, beside what is hot: for files, which can be read again after a kill.
+        """Seal events at once, next to what is hot: for files, which can be read again after a kill.
         Returns its number.
 
         `label` names what they belong to, so that `drop` can take them away.
@@ -300,7 +300,7 @@ class RecordingWriter:
 
     def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
         """How what is recorded is reached from now on, in `recording.json`: of its `connection`,
-        and of the session that goes on."""
+        and of the current session."""
         with self._guard:
             self.facts.origin["connection"] = dict(origin)
             self.facts.sessions[-1].update(session)
@@ -315,7 +315,7 @@ class RecordingWriter:
         count: int | None = None,
         words: str | None = None,
     ) -> None:
-        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of
+        """Note what was lost: how much (None: unknown), when (None: at no known time), of
         which source ("": of all). A gap is noted when it begins, without an end, and again when it
         is over, so that it is known whatever happens meanwhile."""
         if kind not in LOSS_KINDS:
@@ -393,7 +393,7 @@ class RecordingWriter:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
 
     def renew(self, begun: Begun) -> None:
-        """Say that what is recorded began anew: where the clock was set since, the session ends
+        """State that recording began again: where the clock was set since, the session ends
         with what came, and another begins."""
         with self._guard:
             if not self._sessions.is_set(begun):
@@ -413,7 +413,7 @@ class RecordingWriter:
             return drop_label(self.directory, self.facts, label)
 
     def close(self) -> None:
-        """Seal what is hot, end the session, let go of the lock. Where sealing fails, what is hot
+        """Seal what is hot, end the session, release the lock. Where sealing fails, what is hot
         stays for the next writer."""
         with self._guard:
             if self._lock.closed:
@@ -477,7 +477,7 @@ class RecordingWriter:
                     self._note_absence(name, self.facts.sessions[-1]["from_ns"], begun)
 
     def _leave_out(self, absent: Sequence[str]) -> None:
-        """Sources that are not recorded in the session that goes on have a gap as long as it."""
+        """Sources that are not recorded in the current session have a gap as long as it."""
         self._absent = absent
         for name in absent if self.facts.sessions else ():
             self._note_absence(name, self.facts.sessions[-1]["from_ns"], None)
@@ -486,7 +486,7 @@ class RecordingWriter:
         self.loss("gap", source, from_ns, until_ns, words=f"{source} was not recorded")
 
     def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
-        """A source that tells of single times told of one: it has a gap before, and another that
+        """A source that reports single times reported one: it has a gap before, and another that
         begins now."""
         session = self.facts.sessions[-1] if self.facts.sessions else None
         if session is None:
@@ -502,7 +502,7 @@ class RecordingWriter:
         """Tell readers, and the next writer, should this one be killed, until when it lived and how
         long its files were.
 
-        `shrinks`: one that becomes shorter, of which nothing is told."""
+        `shrinks`: a file that becomes shorter, without a report."""
         for name in GROWING:
             with suppress(OSError):
                 self._sizes[name] = max(
@@ -529,7 +529,7 @@ class RecordingWriter:
             )
 
     def _shrinks(self, name: str) -> None:
-        """A file becomes shorter: until it has, nobody takes it for damaged."""
+        """A file becomes shorter: until it has, it does not count as damaged."""
         self._tell_lock(name)
         self._sizes.pop(name, None)
 

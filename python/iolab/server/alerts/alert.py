@@ -91,8 +91,8 @@ class Alert(Model):
 
 
 class AlertState(Model):
-    """An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit,
-    not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
+    """An alert with its state and the state's begin (ns since 1970): "clear", "pending" (beyond the
+    limit, not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
     `problem`. value: the latest. sentence: the alert in words."""
 
     alert: Alert

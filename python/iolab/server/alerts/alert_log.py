@@ -15,7 +15,7 @@ from ...files import open_regular
 from .alert import AlertLine, AlertLog
 
 LARGEST = 4 << 20
-"""Bytes after which the file becomes `.1`, in place of what that was."""
+"""Bytes after which the file becomes `.1`, instead of the earlier one."""
 MOST = 1000
 """Lines of an answer: the latest."""
 
@@ -48,7 +48,7 @@ class LogFile:
 
     def latest(self) -> AlertLog:
         """The latest lines, the oldest first, of the file and of that before it; damaged ones are
-        left out, as is one that is still being written."""
+        left out, as is an unfinished one."""
         try:
             now, then = _read_end(self.path), _read_end(self._before)
         except OSError as error:

@@ -29,7 +29,7 @@ class Hours:
     days: frozenset[int]
 
     def hold(self, moment: datetime.datetime) -> bool:
-        """Whether a moment, in the time that is meant, lies within."""
+        """Whether a moment, in the time that is meant, is within."""
         minute, day = moment.hour * 60 + moment.minute, moment.weekday()
         if self.first < self.until:
             return day in self.days and self.first <= minute < self.until
@@ -90,7 +90,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Standing:
-    """How an alert stands.
+    """The state of an alert.
 
     Attributes:
         state: since `since_ns`. turned_ns: since when values are within the limit again while it is
@@ -113,7 +113,7 @@ def beyond(alert: Alert, value: float) -> bool:
 
 
 def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Event | None]:
-    """How it stands after another column, and what is to be said.
+    """The state after another column, and the message.
 
     It is raised once values were beyond the limit for `for_seconds` without a break, and clear once
     they were not for as long. A second of which nothing was recorded breaks what is pending, and

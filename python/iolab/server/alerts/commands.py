@@ -24,7 +24,7 @@ LONGEST_S = 60.0
 
 
 class Commands:
-    """Commands by name. One that still runs is not started again."""
+    """Commands by name. A running one is not started again."""
 
     def __init__(self, words: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self._words = dict(words or {})

@@ -92,7 +92,7 @@ class Watch:
                 continue  # a damaged file watches nothing; saving one of that name replaces it
 
     def list_alerts(self) -> Alerts:
-        """All alerts, and how they stand."""
+        """All alerts, with their states."""
         with self._lock:
             all_watched = [replace(watched) for _, watched in sorted(self._watched.items())]
         return Alerts(
@@ -100,7 +100,7 @@ class Watch:
         )
 
     def put(self, name: str, alert: Alert) -> Alerts:
-        """Watch for something, in place of what had that name. UsageError where it can't be
+        """Watch for something, instead of the alert of that name. UsageError where it can't be
         watched."""
         self._check(alert)
         self._documents.write(name, alert)
@@ -223,7 +223,7 @@ class Watch:
                 manage.parse_name(action.statistic)
 
     def _recording(self, alert: Alert) -> str:
-        """The recording that is meant: where none is named the one that is served."""
+        """The recording that is meant: where none is named, the only served one."""
         if alert.recording:
             self._store.open(alert.recording)
             return alert.recording

@@ -74,7 +74,7 @@ class JsonStore(Generic[Document]):
             raise FormatError(f"{self.noun} '{name}' is damaged: {said(error)}") from None
 
     def write(self, name: str, document: Document) -> Document:
-        """Save it under its name, in place of what had that name before."""
+        """Save it under its name, instead of the document of that name."""
         if getattr(document, "name", name) != name:
             raise UsageError(
                 f"the {self.noun} has another name than the path",
@@ -119,7 +119,7 @@ class JsonStore(Generic[Document]):
             ) from None
 
     def path(self, name: str) -> Path:
-        """Where a document of that name lies. UsageError for what is no name."""
+        """The path of a document of that name. UsageError for an invalid name."""
         if re.fullmatch(NAMES, name) is None:
             raise UsageError(
                 f"that is not a name of a {self.noun}",

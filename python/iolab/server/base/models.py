@@ -252,8 +252,8 @@ class DrawnMap(VersionedModel):
 
 
 class Layers(VersionedModel):
-    """A heat map told apart by a field: `map` has one dimension. Its parts are the keys in the
-    order of the question, then all others together where these are asked for. Their sum is the map,
+    """A heat map split by a field: `map` has one dimension. Its parts are the keys in the
+    order of the question, then all others together where these are requested. Their sum is the map,
     on the same columns and rows."""
 
     kind: Literal["layers"] = "layers"
@@ -276,7 +276,7 @@ class Extremes(VersionedModel):
     """The moments with the largest or smallest values, in that order, the earlier first among
     equals.
 
-    statistic: what was looked at, a number over time: without the breakdown that was asked for.
+    statistic: what was looked at, a number over time: without the requested breakdown.
     Columns that the span cuts, and those of which a part was not recorded, are left out. columns:
     how many were compared.
     """
@@ -302,7 +302,7 @@ class Share(Model):
 
 
 class DimensionShares(Model):
-    """The values of a field, those first whose share inside is the furthest from that outside;
+    """The values of a field, first those with the largest difference of shares inside and outside;
     `left`: how many more there are."""
 
     field: str
@@ -314,8 +314,8 @@ class DimensionShares(Model):
 
 
 class Who(VersionedModel):
-    """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An
-    open end of it is null.
+    """The values of the I/Os inside a rectangle of time and value, the most distinctive dimension
+    first. An open end of it is null.
 
     without_y: I/Os that lack the value; they are outside.
     """
@@ -466,8 +466,8 @@ class Odd(VersionedModel):
 
 
 class Node(Model):
-    """A directory or file with all that lies below it, the largest first. `own`: of its own name,
-    not of what lies below;
+    """A directory or file with all below it, the largest first. `own`: of its own name,
+    not of those below;
     `others`: what is too small to be named, added up, and `left`: how many these are."""
 
     name: str
@@ -479,8 +479,8 @@ class Node(Model):
 
 
 class Hierarchy(VersionedModel):
-    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not
-    known."""
+    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os with an unknown
+    path."""
 
     recording: str
     statistic: str
@@ -531,7 +531,7 @@ class Marks(VersionedModel):
 
 
 class Loss(Model):
-    """Something that is not in a recording; count is null where nobody knows how much."""
+    """Something that is not in a recording; count is null where it is unknown."""
 
     source: str
     kind: str
@@ -546,7 +546,7 @@ class Losses(VersionedModel):
     earlier ones are not listed.
 
     recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where
-    nobody knows, as of traces.
+    it is unknown, as of traces.
     """
 
     recording: str

@@ -13,8 +13,9 @@ from .models import RecordingFacts, Value, VersionedModel
 class StudyFacts(Model):
     """A results directory.
 
-    name: as served; title: of the study. measured_ns: realtime of its first run; of one that is not
-    read yet when its directory changed, null where that is not known. levels: runs by verdict.
+    name: as served; title: of the study. levels: runs by verdict.
+    measured_ns: realtime of its first run, or of the last change of its directory until the study
+    is read; null where unknown.
     sentences: the first ones of its report's cover. missing: what is missing of the study.
     recordings: those in it. histories: the histories that it is an entry of. `state`: "read",
     "waiting" until it is read, or "unreadable" with the reason in `problem`.

@@ -125,7 +125,7 @@ class Store:
         histories with the results in them, and folders of these.
 
         Results of several hosts are those of each host that has recordings, else one. A damaged
-        recording is served with its problem, beside what is not. Errors as `open_events` where a
+        recording is served with its problem, next to the others. Errors as `open_events` where a
         path is none of these, ResultsError where `hosts.json` is damaged and where nothing that
         can be read is served.
         """
@@ -274,7 +274,7 @@ class Store:
         return name in self._traces
 
     def open(self, name: str) -> Opened:
-        """What has that name; NotServed where nothing has, Gone where it is no longer in its place."""
+        """What has that name; NotServed where nothing has, Gone where it was deleted or moved."""
         trace, path = self.is_trace(name), self._paths[name]
         if name in self._archived:
             url, key = self._archived[name]
@@ -313,7 +313,7 @@ class Store:
         """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is
         empty.
 
-        A recording that goes on ends with the latest of its events, samples and what its writer
+        A current recording ends with the latest of its events, samples and what its writer
         told, though no I/O came lately.
         """
         opened = self.open(name)
@@ -331,7 +331,7 @@ class Store:
         return self.ends(name)[1] if behind is None else behind - 1
 
     def path(self, name: str) -> Path:
-        """Where it lies."""
+        """Its path."""
         return self._paths[name]
 
     def writable_path(self, name: str) -> Path:
@@ -345,7 +345,7 @@ class Store:
         return self._paths[name]
 
     def results_of(self, name: str) -> str | None:
-        """The results that a recording belongs to, None where it lies alone."""
+        """The results that a recording belongs to, None where it belongs to none."""
         return self._of.get(name)
 
     def of_results(self, name: str) -> list[str]:
@@ -401,7 +401,7 @@ def _inside(path: Path) -> list[Path]:
 
 
 def _told_until_ns(recording: Recording) -> int:
-    """Until when a recording that goes on was recorded, 0 of one at rest."""
+    """Until when a current recording was recorded, 0 of one at rest."""
     sessions = recording.facts.sessions
     if not sessions or sessions[-1].get("until_ns") is not None:
         return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where questions are answered: in a few threads beside the loop, with a bounded queue before them."""
+"""Where questions are answered: in a few threads next to the loop, with a bounded queue before them."""
 
 from __future__ import annotations
 

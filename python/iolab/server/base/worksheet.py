@@ -74,7 +74,7 @@ class GraphSpec(Model):
     "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
     scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
     values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
-    that answers by itself. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+    that answers by default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
     width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
     worksheet's time, otherwise its own `span`.
     """
@@ -135,7 +135,7 @@ class SavedWorksheets(VersionedModel):
 
 
 class Sharing(Model):
-    """What is to be shared: a worksheet, and the questions whose answers it shows, each as path and
+    """What is to be shared: a worksheet, and the questions that it answers, each as path and
     query below the API."""
 
     worksheet: Worksheet

@@ -5,7 +5,7 @@ before anything else looks at a request.
 The token comes once in the address (`/?token=...`), which is answered with a cookie and the address
 without it; programs send it as `Authorization: Bearer`. Against pages of other sites: the cookie is
 SameSite=Strict, `Origin` and `Sec-Fetch-Site` must not be foreign, and `Host` must be a name of
-this service, so that no name of others that is made to point here is served. What changes something
+this service, so that no other host name that points here is served. What changes something
 needs more than the cookie: an `Origin` or `Sec-Fetch-Site` that says that the page itself asks.
 """
 
@@ -193,7 +193,7 @@ class Guard:
 
 
 def _once(scope: Scope) -> dict[str, str] | None:
-    """Headers by name; None where one that decides is there twice."""
+    """Headers by name; None where a decisive one is repeated."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key = name.decode("latin-1").lower()

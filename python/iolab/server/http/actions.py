@@ -50,7 +50,7 @@ def state_in(
     commands: Commands | None = None,
     cache: Path | None = None,
 ) -> AppState:
-    """The state of a service whose documents lie below a directory. log: file of alert messages.
+    """The state of a service with its documents below a directory. log: file of alert messages.
     commands: programs that alerts may run. cache: directory of the index of studies; by default
     that of the documents."""
     watch = Watch(store, JsonStore(home / "alerts", Alert, "alert", MOST), LogFile(log), commands)
@@ -264,4 +264,4 @@ ACTIONS = (
         (ALERT,),
     ),
 )
-"""Every path beside those that answer a question."""
+"""Every path except those that answer a question."""

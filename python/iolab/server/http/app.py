@@ -164,7 +164,7 @@ def _too_large() -> HTTPException:
 
 
 GONE = 499
-"""Where nobody waits for the answer any more; nobody reads it."""
+"""Where the client has left; the answer is not read."""
 
 _T = TypeVar("_T")
 
@@ -174,7 +174,7 @@ class Path(StarletteRoute):
     of the method."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether it is this path, whatever the method; one that can't be used is refused with 405."""
+        """Whether it is this path, whatever the method; an unsupported one is refused with 405."""
         match, inner = super().matches(scope)
         return Match.FULL if match is Match.PARTIAL else match, inner
 
@@ -255,7 +255,7 @@ def _endpoint(
 
 
 async def _unless_disconnected(asked: Coroutine[Any, Any, _T], receive: Receive) -> _T | None:
-    """What was asked for; None, and it is given up, where who asks has gone."""
+    """The answer; None, and the question is cancelled, where the client has left."""
     question, leaving = asyncio.create_task(asked), asyncio.create_task(wait_disconnect(receive))
     try:
         await asyncio.wait({question, leaving}, return_when=asyncio.FIRST_COMPLETED)

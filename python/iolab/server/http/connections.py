@@ -21,7 +21,7 @@ closed."""
 
 
 class _Transport:
-    """A transport whose `close` lets the other side finish what it sends (RFC 9112, 9.6).
+    """A transport with a `close` that lets the other side finish what it sends (RFC 9112, 9.6).
 
     A socket that is closed while bytes wait in it resets the connection, and a reset discards an
     answer that was not read yet.
@@ -57,7 +57,7 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: Any) -> None:
-        """Take it in, in place of one that waits where there are too many."""
+        """Take it in, instead of a waiting one where there are too many."""
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._expect_head()
         if self.limit_concurrency is not None:

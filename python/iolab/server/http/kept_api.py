@@ -131,7 +131,7 @@ def pause(store: Store, change: KeepChange) -> Kept:
 
 
 def resume(store: Store, change: KeepChange) -> Kept:
-    """Go on with one."""
+    """Continue one."""
     return _change_kept(store, change, manage.resume)
 
 

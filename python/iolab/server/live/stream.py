@@ -54,7 +54,7 @@ MOST_STREAMS = 16
 MOST_STATISTICS = 8
 LONGEST_WINDOW = 3600
 FEW_COLUMNS = 600
-"""Columns at most, where their length is not asked for."""
+"""Columns at most, where their length is not requested."""
 _QUIET = 15
 """Periods between two ticks of a recording that doesn't grow."""
 
@@ -195,7 +195,7 @@ class Streams:
 
 
 class StreamResponse(Response):
-    """Sends events until they end, the reader is gone, or it takes none for too long."""
+    """Sends events until they end, the reader has left, or it takes none for too long."""
 
     def __init__(self, streams: Streams, events: AsyncIterator[str], *, body: bool) -> None:
         super().__init__(None, headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
@@ -291,7 +291,7 @@ def stream_path(streams: Streams) -> Callable[[Request], Any]:
 
 
 def _window(words: Words) -> Window:
-    """The window that is asked for. UsageError for none that can be followed."""
+    """The requested window. UsageError for none that can be followed."""
     seconds = number(words, "seconds", 60, 1, LONGEST_WINDOW)
     interval = (
         parse_duration(words["interval"])

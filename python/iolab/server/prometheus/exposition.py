@@ -23,7 +23,7 @@ class Histogram:
     Attributes:
         bounds: octaves that a classic bucket ends with, ascending: that of k ends at 2^(k+1) - 1,
         the last whole number in it, so that cumulative counts are exact. native: whether octaves
-        are also told as a native histogram. count, sum: over all.
+        are also exported as a native histogram. count, sum: over all.
     """
 
     bounds: range

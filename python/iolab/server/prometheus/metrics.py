@@ -33,7 +33,7 @@ LAG = 5 * 10**9
 """Of a recording that grows, events of the last so many ns wait for the next scrape: they still
 come in out of order."""
 MOST_KEYS = 200
-"""Keys of a breakdown that are told apart, the first that appear; later ones are added up as
+"""Keys of a breakdown that are exported separately, the first that appear; later ones are added up as
 `(others)`."""
 OTHERS = "(others)"
 

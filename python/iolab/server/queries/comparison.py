@@ -89,7 +89,7 @@ class Changes(TwoRanges):
 
     `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left`
     how many more there are. Values are per second (levels and shares: on average), null where
-    nothing was recorded, or where a key is among those that are not told apart.
+    nothing was recorded, or where a key is among those that are not separate.
     """
 
     kind: Literal["changes"] = "changes"
@@ -110,7 +110,7 @@ class Ranges:
     """Two ranges, widened to whole columns and of equal length then.
 
     Attributes:
-        request: what is asked of both. ends: (first, last) ns of the recording. from_ns,
+        request: the question to both. ends: (first, last) ns of the recording. from_ns,
         other_from_ns: where they begin, multiples of interval_ns. columns: of each.
     """
 
@@ -342,7 +342,7 @@ class _Side:
 
 
 def changes(store: Store, words: Words) -> Changes:
-    """A range of numbers beside another one: ranges are widened to whole columns, and are then of
+    """A range of numbers next to another range: ranges are widened to whole columns, and are then of
     equal length."""
     ranges = ranges_of(store, words)
     own, other = (_side(request, ranges) for request in ranges.requests())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drill-downs: whose I/Os are in a rectangle, directories of files, single I/Os and their layers, the
+"""Drill-downs: the values of I/Os in a rectangle, directories of files, single I/Os and their layers, the
 largest and smallest values, and what differs most from the time before."""
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from .parameters import Words, recording_of
 FILE = "status.json"
 _LARGEST = 1 << 20
 STALE = 30.0
-"""Seconds without a change after which nobody records any more, whatever the last session says."""
+"""Seconds without a change after which recording has ended, whatever the last session says."""
 
 
 def status_of(directory: Path) -> dict[str, Any]:

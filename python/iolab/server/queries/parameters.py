@@ -92,7 +92,7 @@ class Request:
 
     @property
     def statistic(self) -> Statistic:
-        """What is asked."""
+        """The question."""
         assert self.question.statistic is not None
         return self.question.statistic
 

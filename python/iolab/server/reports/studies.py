@@ -36,7 +36,7 @@ MOST_ENTRIES = 50_000
 """Studies that the index file has at most, those of other folders among them."""
 
 _CODE = ("formats", "results", "stats", "compare", "report")
-"""Groups of the package whose code decides what the index says."""
+"""Groups of the package with code that decides what the index says."""
 _STAMPED = (MANIFEST, HOSTS, JOURNAL, RUNS)
 """Names in a results directory that change when its facts do. The directory itself also changes
 when reading stores caches in it."""
