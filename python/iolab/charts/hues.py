@@ -36,7 +36,7 @@ _STEP = 5
 
 
 def place_of(field: str, name: str) -> int:
-    """The place among the hues that a name has by itself: FNV-1a of all but its last byte, plus
+    """The place among the hues of a name without others: FNV-1a of all but its last byte, plus
     that byte, so that sda and sdb differ."""
     usual = _USUAL.get(field, {}).get(name)
     if usual is not None:
