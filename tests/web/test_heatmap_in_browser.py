@@ -174,15 +174,15 @@ def test_zoom_to_the_marked_part_and_back(visit: Any) -> None:
 def test_hover_says_range_count_and_share(visit: Any) -> None:
     page = visit("one.html")
     box = page.locator("canvas").first.bounding_box()
-    told = page.locator(".tooltip")
+    tooltip = page.locator(".tooltip")
     before = ""
     for y in range(10, 264, 2):
         page.mouse.move(box["x"] + 300, box["y"] + y)
-        if re.search("count: [1-9]", before := told.inner_text()):
+        if re.search("count: [1-9]", before := " ".join(tooltip.inner_text().split())):
             break
     # where the pointer rests, whatever it passed on its way
-    expect(told).to_have_text(re.compile(r"count: [1-9]\d* I/Os?"), use_inner_text=True)
-    text = told.inner_text()
+    expect(tooltip).to_have_text(re.compile(r"count: [1-9]\d* I/Os?"), use_inner_text=True)
+    text = " ".join(tooltip.inner_text().split())
     assert re.search(r"time: [\d.]+ (ms|s) to [\d.]+ (ms|s)", text), before
     assert re.search(r"latency: [\d.]+ µs to [\d.]+ µs", text), before
     assert "100 % of the column" in text

@@ -199,7 +199,7 @@ function Edge({ spec }: { spec: GraphSpec }) {
 			role="separator"
 			aria-orientation="horizontal"
 			aria-label={`Height of ${spec.statistic}`}
-			aria-valuenow={heightOf(spec)}
+			aria-valuenow={Math.round(heightOf(spec))}
 			aria-valuemin={80}
 			aria-valuemax={1600}
 			tabIndex={0}

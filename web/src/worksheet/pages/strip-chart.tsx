@@ -116,7 +116,7 @@ export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
 							<path d={pathOf(lane.columns, all.from, all.until)} fill={lane.colour} />
 						</svg>
 						<span class="lane-name">
-							{lane.name} <b>≤ {lane.words(largest(lane.columns))}</b>
+							{lane.name} <strong>≤ {lane.words(largest(lane.columns))}</strong>
 						</span>
 					</div>
 				))}
