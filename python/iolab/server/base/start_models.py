@@ -183,9 +183,3 @@ class CellRuns(VersionedModel):
     study: str | None
     runs: list[CellRun]
     problem: str
-
-
-START: dict[str, type[Model]] = {
-    model.__name__: model for model in (Start, HistoryAnswer, CellRuns)
-}
-"""Every answer to the start page, by name."""
