@@ -287,5 +287,7 @@ def test_delays_of_devices_are_felt(host: RigHost, tmp_path: Path) -> None:
 
 
 def test_words_are_run_in_the_machine(host: RigHost, capfd: pytest.CaptureFixture[str]) -> None:
-    assert iolab(["rig", "ssh", host.name.partition(":")[2], "cat", "/etc/hostname"]) == 0
-    assert capfd.readouterr().out == "rig\n"
+    name = host.name.partition(":")[2]
+    assert iolab(["rig", "ssh", name, "cat", "/etc/hostname"]) == 0
+    # machines of a network have names of their own
+    assert capfd.readouterr().out in ("rig\n", f"{name}\n")
