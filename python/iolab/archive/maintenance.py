@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import tables
-from .store import Archive, explain_errors
+from .faults import explain_errors
+from .store import Archive
 from .tables import Table
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .store import Archive, explain_errors, expressions
+from .faults import explain_errors
+from .store import Archive, expressions
 from .tables import Table
 
 if TYPE_CHECKING:

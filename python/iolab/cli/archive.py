@@ -332,7 +332,10 @@ def _tell_maintenance(
 
 
 def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
-    """Rows in columns, the first `left` of them aligned to the left."""
+    """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
+    from ..untrusted_text import visible
+
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     tell(
         *(
@@ -440,7 +443,6 @@ def outliers(
         return
     from ..heatmap.ticks import quantity
     from ..recording.base.counts import UNITS
-    from ..untrusted_text import visible
 
     def value(amount: int | None) -> str:
         return "-" if amount is None else quantity(amount, UNITS[y])
@@ -450,7 +452,7 @@ def outliers(
     ]
     rows += [
         (
-            visible(item.host),
+            item.host,
             f"{item.ios:,}",
             f"{item.distance:.3f}",
             *(

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...archive import tables
+from ...archive.faults import explain, fault_of
 from ...archive.recordings import ArchivedEvents
 from ...archive.scan import dataset, row_filter
 from ...archive.spark import Rows
 from ...archive.tables import Table
-from ...errors import ResultsError
+from ...errors import FormatError, IolabError, ResultsError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
@@ -34,9 +35,26 @@ def archived_recording(window: Window) -> ArchivedEvents:
 
 def open_engine(window: Window) -> Engine:
     """The engine that reads the rows of a window: DuckDB here, or a cluster."""
-    cluster = archived_recording(window).cluster
+    recording = archived_recording(window)
     place = window.snap.place
-    return Engine(place) if cluster is None else SparkEngine(place, cluster)
+    if recording.cluster is not None:
+        return SparkEngine(place, recording.cluster)
+    return _ArchiveEngine(place, recording.archive.url)
+
+
+class _ArchiveEngine(Engine):
+    """DuckDB over data files of an archive. Its errors are those of the store."""
+
+    def __init__(self, place: Path, url: str) -> None:
+        super().__init__(place)
+        self._url = url
+
+    def _translate(self, error: Exception) -> IolabError:
+        translated = super()._translate(error)
+        # a damaged file costs its host, a store that fails costs the question
+        if isinstance(translated, FormatError) and fault_of(error):
+            return explain(error, self._url, "read a data file")
+        return translated
 
 
 def attach(engine: Engine, window: Window) -> None:
