@@ -22,10 +22,11 @@ from typing import Any
 from ..errors import ResultsError, UsageError
 from ..files import read_regular, write_atomically
 from ..hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
-from ..rigs.builds import BuildRecord, build_rig, parse_request, records
+from ..rigs.builds import BuildRecord, build_rig, records
 from ..rigs.machine import down, up
 from ..rigs.qemu import Disks, MachineOptions
 from ..rigs.recipe import find_rig
+from ..rigs.source_tree import parse_request
 from ..study.adapt import Changes, flatten
 from ..study.load import Study, load_study
 from ..study.rig_tables import RigTable

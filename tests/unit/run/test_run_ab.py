@@ -17,9 +17,10 @@ from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeProgram
 from iolab.hosts.kinds.rig import RigState
 from iolab.rigs.build import Done
-from iolab.rigs.builds import BuildRecord, BuildRequest
+from iolab.rigs.builds import BuildRecord
 from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.rigs.recipe import Rig
+from iolab.rigs.source_tree import BuildRequest
 from iolab.run import ab as module
 from iolab.run.ab import Ab, AbRequest, ab_study, absolute, machine_name
 from iolab.run.study import run_study
