@@ -57,9 +57,10 @@ class MapQuestion(NamedTuple):
     """What is summed of maps.
 
     Attributes:
-        folder: of the maps. width: of their equal buckets. size: segments of a block, of which one
-        sum is remembered. source: of the I/Os. interval_ns: of columns. by: what is distinguished of
-        `index`, `op` and `device`. is_timed: whether time is summed.
+        folder: of the maps. width: of their equal buckets.
+        size: segments of a block; one sum of each block is remembered.
+        source: of the I/Os. interval_ns: of columns.
+        by: what is distinguished of `index`, `op` and `device`. is_timed: whether time is summed.
     """
 
     folder: Path
@@ -76,9 +77,12 @@ class MapQuestion(NamedTuple):
         edges: Sequence[File],
         span: tuple[int, int],
     ) -> MapRows:
-        """Sums of maps by absolute column. blocks: maps that are summed whole, by number of the
-        block; their sums are remembered. edges: maps of which the seconds that start in `span` are
-        summed. DamagedError, FormatError, Halted."""
+        """Sums of maps by absolute column. DamagedError, FormatError, Halted.
+
+        Args:
+            blocks: maps that are summed whole, by number of the block. Their sums are remembered.
+            edges: other maps. span: of the starts of the seconds that are summed of them.
+        """
         with _guard:
             before = _remembered.get(self, _Remembered({}, {}))
         unread = {block: maps for block, maps in blocks.items() if before.files.get(block) != maps}
