@@ -104,7 +104,7 @@ class Archive:
             else:
                 archive = cls(url, _directory_catalog(url, create))
             if create:
-                archive._create()
+                archive.add_missing_tables()
             elif not archive._exists():
                 raise ResultsError(
                     "is not an archive", where=url, hint="iolab archive push creates one"
@@ -116,7 +116,8 @@ class Archive:
             self._catalog.table_exists(f"{NAMESPACE}.{tables.RECORDINGS.name}")
         )
 
-    def _create(self) -> None:
+    def add_missing_tables(self) -> None:
+        """Create the tables and columns that an archive of an older iolab lacks."""
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.table.sorting import SortField, SortOrder
         from pyiceberg.transforms import IdentityTransform
@@ -189,6 +190,12 @@ class Archive:
                 selected_fields=columns,
             ).to_arrow()
             return rows
+
+    def read_if_present(self, table: Table, where: Any) -> pa.Table:
+        """As `read`, without rows where an archive of an older iolab lacks the table."""
+        with explain_errors(self.url, "read the catalog"):
+            is_present = self._catalog.table_exists(f"{NAMESPACE}.{table.name}")
+        return self.read(table, where) if is_present else table.columns.empty_table()
 
     def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
         """Rows of a table that meet an expression, batch by batch."""

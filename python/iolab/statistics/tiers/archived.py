@@ -19,6 +19,7 @@ from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
 from ..engine.engine import Engine, int64s, single
+from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
@@ -154,12 +155,14 @@ class ArchiveMapReading(MapReading):
 
 
 def _map_files(window: Window, y: Y) -> MapFiles:
-    """The maps of y of the segments in a window. Their rows are no file each: the path is the name
-    of the map."""
+    """The maps of y of the segments in a window, and of segments of which age deleted the events.
+    Their rows are no file each: the path is the name of the map."""
     name = f"io.{y}"
     segments = {segment.number: segment for segment in window.segments()}
+    older = deleted_segments(window.snap).within(window.span) if window.earlier else []
+    numbered = {*segments, *older}
     with open_engine(window) as engine:
-        _view(engine, tables.SEGMENT_MAPS, "maps", window, segments)
+        _view(engine, tables.SEGMENT_MAPS, "maps", window, numbered)
         rows = engine.ask(
             'SELECT segment, max(width_bytes) AS width FROM maps WHERE "map" = $map GROUP BY segment',
             {"map": name},
@@ -168,7 +171,7 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     files = [
         MapFile(number, File(Path(name)), width if y == "offset" else 1)
         for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
-        if number in segments and (width or y != "offset")
+        if number in numbered and (width or y != "offset")
     ]
     mapped = {file.number for file in files}
     unmapped = [segment for number, segment in segments.items() if number not in mapped]
