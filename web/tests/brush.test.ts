@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { graphOf } from "../src/api/worksheet";
 import type { Content } from "../src/canvas/content";
-import { cursorOf, dragged, gripAt, handlesOf, moveMark, stepped } from "../src/worksheet/graph/brush";
+import { cursorOf, dragMark, gripAt, handlesOf, moveMark, stepMark } from "../src/worksheet/graph/brush";
 import type { Drawn } from "../src/worksheet/graph/drawing";
 import { forget, type Mark, stateOf } from "../src/worksheet/graph/state";
 
@@ -57,17 +57,17 @@ describe("a mark", () => {
 	});
 
 	it("is resized by whole cells, and a side stops before the other", () => {
-		expect(dragged(drawn, mark, { x: 1, y: 0 }, [70, 99])).toEqual({ ...mark, until: 1050 });
-		expect(dragged(drawn, mark, { x: -1, y: 0 }, [900, 0])).toEqual({ ...mark, from: 1030 });
-		expect(dragged(drawn, mark, { x: 0, y: 1 }, [0, -90])).toEqual({ ...mark, high: 50 });
-		expect(dragged(drawn, mark, { x: 0, y: 1 }, [0, 900])).toEqual({ ...mark, high: 20 });
-		expect(dragged(drawn, mark, { x: 0, y: -1 }, [0, 900])).toEqual({ ...mark, low: 0 });
+		expect(dragMark(drawn, mark, { x: 1, y: 0 }, [70, 99])).toEqual({ ...mark, until: 1050 });
+		expect(dragMark(drawn, mark, { x: -1, y: 0 }, [900, 0])).toEqual({ ...mark, from: 1030 });
+		expect(dragMark(drawn, mark, { x: 0, y: 1 }, [0, -90])).toEqual({ ...mark, high: 50 });
+		expect(dragMark(drawn, mark, { x: 0, y: 1 }, [0, 900])).toEqual({ ...mark, high: 20 });
+		expect(dragMark(drawn, mark, { x: 0, y: -1 }, [0, 900])).toEqual({ ...mark, low: 0 });
 	});
 
 	it("is moved with its size in rows, inside of the axis", () => {
-		expect(dragged(drawn, mark, move, [-50, 0])).toEqual({ ...mark, from: 1010, until: 1030 });
-		expect(dragged(drawn, mark, move, [0, 900])).toEqual({ ...mark, low: 0, high: 20 });
-		expect(stepped(content, mark, move, 0, 9)).toEqual({ ...mark, low: 20, high: 50 });
+		expect(dragMark(drawn, mark, move, [-50, 0])).toEqual({ ...mark, from: 1010, until: 1030 });
+		expect(dragMark(drawn, mark, move, [0, 900])).toEqual({ ...mark, low: 0, high: 20 });
+		expect(stepMark(content, mark, move, 0, 9)).toEqual({ ...mark, low: 20, high: 50 });
 	});
 
 	it("is moved and resized by keys", () => {

@@ -26,8 +26,8 @@ export function boxOf(drawn: Drawn, mark: Mark): Box {
 }
 
 /**
- * What a pointer takes hold of, null for nothing: an edge or a corner before the inside. `ctrl`: a drag with Ctrl marks anew in a map,
- * and is the one that changes a mark in numbers, where a drag without it zooms.
+ * What a pointer takes hold of, null for nothing: an edge or a corner before the inside. `ctrl`: in a map, a drag with Ctrl marks another part;
+ * in numbers it changes the mark, and a drag without Ctrl zooms.
  */
 export function gripAt(drawn: Drawn, [x, y]: Point, ctrl: boolean): Grip | null {
 	const mark = stateOf(drawn.marks).mark.peek();
@@ -61,17 +61,17 @@ export function handlesOf(drawn: Drawn, mark: Mark): Point[] {
 		.map(([x, y]) => [left + ((x + 1) / 2) * width, top + ((y + 1) / 2) * height]);
 }
 
-/** A mark after a grip was dragged by so many px; its edges stay on edges of cells, and a side never passes the other. */
-export function dragged(drawn: Drawn, mark: Mark, grip: Grip, [dx, dy]: Point): Mark {
+/** A mark after a grip was dragMark by so many px; its edges stay on edges of cells, and a side never passes the other. */
+export function dragMark(drawn: Drawn, mark: Mark, grip: Grip, [dx, dy]: Point): Mark {
 	const { content, box, span } = drawn;
 	if (!content) return mark;
 	const columns = Math.round((dx * (span.to - span.from)) / box.width / columnOf(content));
-	if (!mark.mapped) return stepped(content, mark, grip, columns, 0);
+	if (!mark.mapped) return stepMark(content, mark, grip, columns, 0);
 	const edges = content.cells?.edges ?? [];
 	const heights = edges.map((value) => pointOf(drawn, { time: mark.from, value })[1]);
 	const nearest = (y: number) => heights.reduce((best, at, i) => (far(at, y) < far(heights[best], y) ? i : best), 0);
 	const side = pointOf(drawn, { time: mark.from, value: grip.y > 0 ? mark.high : mark.low })[1];
-	return stepped(content, mark, grip, columns, nearest(side + dy) - nearest(side));
+	return stepMark(content, mark, grip, columns, nearest(side + dy) - nearest(side));
 }
 
 const far = (one: number | undefined, other: number): number => Math.abs((one ?? Number.POSITIVE_INFINITY) - other);
@@ -80,7 +80,7 @@ const far = (one: number | undefined, other: number): number => Math.abs((one ??
 const columnOf = (content: Content): number => content.interval * (content.cells?.joined ?? 1);
 
 /** A mark after a grip was moved by so many columns and rows, upwards. */
-export function stepped(content: Content, mark: Mark, grip: Grip, columns: number, rows: number): Mark {
+export function stepMark(content: Content, mark: Mark, grip: Grip, columns: number, rows: number): Mark {
 	const column = columnOf(content);
 	const moves = grip.x === 0 && grip.y === 0;
 	const found = { ...mark };
@@ -106,5 +106,5 @@ export function moveMark({ content, marks }: Drawn, columns: number, rows: numbe
 	const { mark } = stateOf(marks);
 	if (!mark.value || !content) return;
 	const grip: Grip = resizes ? { x: columns === 0 ? 0 : 1, y: rows === 0 ? 0 : 1 } : { x: 0, y: 0 };
-	mark.value = stepped(content, mark.value, grip, columns, rows);
+	mark.value = stepMark(content, mark.value, grip, columns, rows);
 }

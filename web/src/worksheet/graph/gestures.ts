@@ -20,7 +20,7 @@ import {
 	zoomTo,
 	zoomValues,
 } from "./actions";
-import { cursorOf, dragged, type Grip, gripAt, moveMark } from "./brush";
+import { cursorOf, dragMark, type Grip, gripAt, moveMark } from "./brush";
 import { inPlot, pointOf, type Spot, spotAt } from "./data-position";
 import type { Drawn } from "./drawing";
 import { stateOf } from "./state";
@@ -115,7 +115,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 				}
 				drags = step;
 				if (mode === "brush" && grip && before) {
-					stateOf(drawn.marks).mark.value = dragged(drawn, before, grip, [point[0] - start[0], point[1] - start[1]]);
+					stateOf(drawn.marks).mark.value = dragMark(drawn, before, grip, [point[0] - start[0], point[1] - start[1]]);
 					return;
 				}
 				const first = pointOf(drawn, spot);
