@@ -13,7 +13,8 @@ import { breakdownOf } from "../lib/names";
 import { theme } from "../lib/theme";
 import { colours } from "./state";
 
-const COLUMNS = 60;
+/** Columns of a picture, and about how wide each is, in px. */
+const [FEWEST, MOST, WIDE] = [60, 240, 4];
 const KEYS = 6;
 /** Something live is asked for again after so many ms at least, while it is seen. */
 const PACE = 2000;
@@ -58,10 +59,11 @@ export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 		let [seen, ended, first] = [false, false, true];
 		let timer: ReturnType<typeof setTimeout> | undefined;
 		const stop = new AbortController();
+		const columns = Math.min(MOST, Math.max(FEWEST, Math.round(place.clientWidth / WIDE)));
 		const look = async () => {
 			timer = undefined;
 			if (seen && !document.hidden) {
-				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns: COLUMNS };
+				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns };
 				const words = { recording, statistic, drawn: "true", lines: "false", top: KEYS, ...time };
 				const question = () => ask<Drawable>("query", words, stop.signal);
 				try {
