@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import RunError, UsageError
@@ -43,9 +43,13 @@ class BuildRequest:
         )
 
 
-def parse_request(text: str) -> BuildRequest:
+def parse_request(text: str, home: Path | None = None) -> BuildRequest:
     """`NAME=BASE[@REVISION][+PATCH...]`; patches end with .patch or .diff. UsageError where it
-    can't be read."""
+    can't be read.
+
+    `home`: where the relative paths of base and patches start; without it a base without a file of
+    its name stays as it is.
+    """
     name, _, rest = text.partition("=")
     base, *patches = split_sources(rest)
     if not BUILD_NAME.fullmatch(name) or not base:
@@ -54,18 +58,30 @@ def parse_request(text: str) -> BuildRequest:
             hint="write NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or "
             "NAME=2.3+fix.patch",
         )
+    if home is not None:
+        base = str(home / os.path.expanduser(base))  # noqa: PTH111 (pathlib raises for an unknown user)
     directory, at, revision = base.rpartition("@")
     if at and revision and Path(directory).is_dir():
         base = directory
     else:
         revision = ""
-    patch_paths = tuple(Path(patch).absolute() for patch in patches)
+    patch_paths = tuple(((home or Path()) / patch).absolute() for patch in patches)
     for patch in patch_paths:
         if not patch.is_file():
             raise UsageError(
                 "is not a file", where=patch, hint=f"the build '{name}' names it as a patch"
             )
     return BuildRequest(name, base, revision, patch_paths)
+
+
+def with_absolute_paths(text: str) -> str:
+    """A build, `NAME=SOURCES`, with absolute paths of its base and patches; the name of a build of a
+    rig's recipe stays as it is."""
+    request = parse_request(text)
+    base = Path(request.base)
+    if base.exists():
+        request = replace(request, base=str(base.absolute()))
+    return f"{request.name}={request.sources}"
 
 
 def split_sources(sources: str) -> list[str]:
