@@ -9,15 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from ...archive import tables
+from ...archive.faults import explain, fault_of
 from ...archive.recordings import ArchivedEvents
 from ...archive.scan import dataset, row_filter
 from ...archive.spark import Rows
 from ...archive.tables import Table
-from ...errors import ResultsError
+from ...errors import FormatError, IolabError, ResultsError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
 from ..engine.engine import Engine, int64s, single
+from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
@@ -36,9 +38,26 @@ def archived_recording(window: Window) -> ArchivedEvents:
 
 def open_engine(window: Window) -> Engine:
     """The engine that reads the rows of a window: DuckDB here, or a cluster."""
-    cluster = archived_recording(window).cluster
+    recording = archived_recording(window)
     place = window.snap.place
-    return Engine(place) if cluster is None else SparkEngine(place, cluster)
+    if recording.cluster is not None:
+        return SparkEngine(place, recording.cluster)
+    return _ArchiveEngine(place, recording.archive.url)
+
+
+class _ArchiveEngine(Engine):
+    """DuckDB over data files of an archive. Its errors are those of the store."""
+
+    def __init__(self, place: Path, url: str) -> None:
+        super().__init__(place)
+        self._url = url
+
+    def _translate(self, error: Exception) -> IolabError:
+        translated = super()._translate(error)
+        # a damaged file costs its host, a store that fails costs the question
+        if isinstance(translated, FormatError) and fault_of(error):
+            return explain(error, self._url, "read a data file")
+        return translated
 
 
 def attach(engine: Engine, window: Window) -> None:
@@ -127,12 +146,14 @@ class ArchiveMapReading(MapReading):
 
 
 def _map_files(window: Window, y: Y) -> MapFiles:
-    """The maps of y of the segments in a window. Their rows are no file each: the path is the name
-    of the map."""
+    """The maps of y of the segments in a window, and of segments of which age deleted the events.
+    Their rows are no file each: the path is the name of the map."""
     name = f"io.{y}"
     segments = {segment.number: segment for segment in window.segments()}
+    older = deleted_segments(window.snap).within(window.span) if window.earlier else []
+    numbered = {*segments, *older}
     with open_engine(window) as engine:
-        _view(engine, tables.SEGMENT_MAPS, "maps", window, segments)
+        _view(engine, tables.SEGMENT_MAPS, "maps", window, numbered)
         rows = engine.ask(
             'SELECT segment, max(width_bytes) AS width FROM maps WHERE "map" = $map GROUP BY segment',
             {"map": name},
@@ -141,7 +162,7 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     files = [
         MapFile(number, File(Path(name)), width if y == "offset" else 1)
         for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
-        if number in segments and (width or y != "offset")
+        if number in numbered and (width or y != "offset")
     ]
     mapped = {file.number for file in files}
     unmapped = [segment for number, segment in segments.items() if number not in mapped]
