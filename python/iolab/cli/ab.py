@@ -74,7 +74,8 @@ def command(
     continues at any stage; the machine stays up in between. Building needs root.
     """
     from ..errors import UsageError
-    from ..run.ab import Ab, AbRequest, ab_study, absolute, machine_name
+    from ..rigs.source_tree import with_absolute_paths
+    from ..run.ab import Ab, AbRequest, ab_study, machine_name
     from ..study.adapt import Changes, parse_only
     from .run import ask_trust
 
@@ -92,7 +93,7 @@ def command(
         changes = Changes(
             only=parse_only(only), repetitions=repetitions, runtime=runtime, reduced=reduced
         )
-        sources = tuple(map(absolute, builds))
+        sources = tuple(map(with_absolute_paths, builds))
         request = AbRequest(study.absolute(), rig, machine_name(study, sources), sources, changes)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
     loaded, changes = ab_study(ab.request)

@@ -15,17 +15,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import ResultsError, UsageError
 from ..files import read_regular, write_atomically
 from ..hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
-from ..rigs.builds import BuildRecord, build_rig, parse_request, records
+from ..rigs.builds import BuildRecord, build_rig, records
 from ..rigs.machine import down, up
 from ..rigs.qemu import Disks, MachineOptions
 from ..rigs.recipe import find_rig
+from ..rigs.source_tree import parse_request
 from ..study.adapt import Changes, flatten
 from ..study.load import Study, load_study
 from ..study.rig_tables import RigTable
@@ -89,15 +90,6 @@ def machine_name(study: Path, builds: tuple[str, ...]) -> str:
     """The name of the machine for a study and its builds."""
     digest = hashlib.sha256(repr((str(study.absolute()), builds)).encode()).hexdigest()
     return f"ab-{digest[:8]}"
-
-
-def absolute(text: str) -> str:
-    """A build, `NAME=SOURCES`, with absolute paths of its directory and patches."""
-    request = parse_request(text)
-    base = Path(request.base)
-    if base.exists():
-        request = replace(request, base=str(base.absolute()))
-    return f"{request.name}={request.sources}"
 
 
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from ...archive import tables
 from ...archive.faults import explain, fault_of
@@ -23,7 +24,8 @@ from ..engine.windows import Window
 from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
 from .events import Events, Scan
-from .segment_maps import MapFile, MapFiles, MapReading, SegmentMaps
+from .map_sums import EVER, MapRows, keys_of
+from .segment_maps import FIELDS, MapFile, MapFiles, MapReading, SegmentMaps
 from .spark_engine import SparkEngine
 
 
@@ -115,13 +117,8 @@ class ArchiveMapReading(MapReading):
     """Segment maps of an archive while they are read."""
 
     def _sums(
-        self,
-        window: Window,
-        files: Sequence[MapFile],
-        select: str,
-        conditions: Sequence[str],
-        bound: Mapping[str, Any],
-    ) -> dict[str, Any]:
+        self, window: Window, files: Sequence[MapFile], by: Collection[str], is_timed: bool
+    ) -> MapRows:
         """As `MapReading._sums`."""
         base = self._frame.window
         inside = [
@@ -130,21 +127,31 @@ class ArchiveMapReading(MapReading):
             "second_ns >= $from_ns",
             "second_ns < $until_ns",
         ]
+        bucket = "index" if "index" in by else "0"
+        names = ", ".join(
+            f"{name if name in by else 'CAST(NULL AS VARCHAR)'} AS {name}" for name in FIELDS
+        )
+        time = "CAST(sum(time_ns_sum) AS BIGINT)" if is_timed else "0"
         with open_engine(window) as engine:
             _view(engine, tables.SEGMENT_MAPS, "maps", window, {file.number for file in files})
-            return engine.ask(
-                f"SELECT (second_ns - $base) // $interval AS c, {select} "
-                f"FROM maps {where([*inside, *conditions])} GROUP BY ALL",
+            rows = engine.ask(
+                f"SELECT (second_ns - $base) // $interval AS c, {bucket} AS b, {names}, "
+                f"CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
+                f"FROM maps {where(inside)} GROUP BY ALL",
                 {
-                    **bound,
                     "map": files[0].file.path.name,
                     "source": window.source,
-                    "from_ns": window.first_ns if window.cuts_first else -(2**63),
-                    "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
+                    "from_ns": window.first_ns if window.cuts_first else EVER[0],
+                    "until_ns": window.until_ns if window.cuts_until else EVER[1],
                     "base": base.base_ns,
                     "interval": base.interval_ns,
                 },
             )
+        return {
+            **{name: int64s(rows[name]) for name in ("c", "ios", "spent")},
+            "b": int64s(rows["b"]).astype(np.uint32),
+            "key": keys_of(*(rows[name] for name in FIELDS)),
+        }
 
 
 def _map_files(window: Window, y: Y) -> MapFiles:
