@@ -120,7 +120,7 @@ function Controls() {
 				Hosts
 				<input
 					type="search"
-					placeholder="part of a name or label"
+					placeholder="name or label"
 					value={filter.value}
 					onInput={(event) => {
 						filter.value = event.currentTarget.value;
