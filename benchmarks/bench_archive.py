@@ -2,13 +2,16 @@
 """Questions to an archive of a made-up fleet, against a count of the same rows by the same engine.
 
 Each host has 10 thousand I/Os a second with latencies of its own; one host is slower. The archive is
-made in a temporary directory and removed: 11 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
+made in a temporary directory and removed: 8 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
 (8 million). IOLAB_BENCH_HOSTS: hosts (4). IOLAB_BENCH_RECORDING: a recording with the latencies that
 hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or sc://HOST:PORT.
+IOLAB_BENCH_FOLDER: a directory for the archive, which is not removed. The next run pushes the hosts
+that it lacks. IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import tempfile
@@ -39,6 +42,7 @@ SEGMENT = 500_000
 APART_NS = 100_000
 SLOW = 1.5
 ROUNDS = 3
+PUSH_S = float(os.environ.get("IOLAB_BENCH_PUSH_S", "inf"))
 
 
 def shape_of_latencies(chance: np.random.Generator) -> Any:
@@ -93,18 +97,27 @@ def questions(recordings: list[ArchivedEvents]) -> dict[str, Any]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as name:
-        folder = Path(name)
-        archive = Archive.open(str(folder / "archive"), create=True)
-        pushes = [push_host(folder, archive, number) for number in range(HOSTS)]
-        events = sum(count for count, _ in pushes)
-        rate = events / sum(passed for _, passed in pushes)
-        rows, files, size = archive.size()["events"]
-        print(
-            f"push: {events:,} I/Os of {HOSTS} hosts, {rate:,.0f} a second, {size / rows:.2f} bytes an I/O, "
-            f"{files} files",
-            flush=True,
+    with contextlib.ExitStack() as stack:
+        name = os.environ.get("IOLAB_BENCH_FOLDER")
+        folder = Path(
+            name or stack.enter_context(tempfile.TemporaryDirectory(prefix="iolab-bench-"))
         )
+        archive = Archive.open(str(folder / "archive"), create=True)
+        known = {item.host for item in archive.recordings()}
+        begin = time.perf_counter()
+        pushes = [
+            push_host(folder, archive, number)
+            for number in range(HOSTS)
+            if f"host{number:03}" not in known and time.perf_counter() - begin < PUSH_S
+        ]
+        if pushes:
+            events = sum(count for count, _ in pushes)
+            rate = events / sum(passed for _, passed in pushes)
+            print(f"push: {events:,} I/Os of {len(pushes)} hosts, {rate:,.0f} a second", flush=True)
+        rows, files, size = archive.size()["events"]
+        print(f"{rows:,} rows, {size / rows:.2f} bytes a row, {files} files", flush=True)
+        if float("inf") > PUSH_S:
+            return
         start = time.perf_counter()
         done = compact(archive)["events"]
         expire(archive, age_ns=0)

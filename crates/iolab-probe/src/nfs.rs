@@ -16,6 +16,8 @@ const UNKNOWN: [&str; 2] = [
     "NFS: files are known by the hash of their file handle (fh:...), and only in reads, writes and refused handles",
     "NFS 2 and 3: only errors of reads, writes and refused file handles are known",
 ];
+/// What to do where a tracepoint lacks what is read.
+const UNFIT: &str = "; this version of iolab cannot record this kernel's NFS server: record without the source nfs";
 /// Where the kernel tells how many threads its NFS server has.
 const THREADS: &str = "/proc/fs/nfsd/threads";
 
@@ -23,13 +25,19 @@ const THREADS: &str = "/proc/fs/nfsd/threads";
 pub struct NfsSource {
     epoch_ns: i64,
     nfs: Option<Nfs>,
+    /// Notes on tracepoints that are not read.
+    unread: Vec<String>,
 }
 
 impl NfsSource {
     /// The source; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
     pub fn new(epoch_ns: i64) -> Self {
-        Self { epoch_ns, nfs: None }
+        Self { epoch_ns, nfs: None, unread: Vec::new() }
     }
+}
+
+fn fields(formats: &HashMap<&'static str, Format>) -> Result<Fields, Failure> {
+    Fields::find(|name| formats.get(name)).map_err(|error| Failure::not_possible(error.0 + UNFIT))
 }
 
 impl Source for NfsSource {
@@ -50,14 +58,19 @@ impl Source for NfsSource {
         }
     }
 
+    fn unread(&self, formats: &HashMap<&'static str, Format>) -> Result<Vec<String>, Failure> {
+        fields(formats).map(|fields| fields.unread)
+    }
+
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
-        let fields = Fields::find(|name| formats.get(name)).map_err(|error| Failure::not_possible(error.0))?;
+        let fields = fields(formats)?;
+        self.unread.clone_from(&fields.unread);
         self.nfs = Some(Nfs::new(fields, self.epoch_ns));
         Ok(())
     }
 
     fn facts(&self) -> Map<String, Value> {
-        let mut words = UNKNOWN.map(str::to_owned).to_vec();
+        let mut words = [&UNKNOWN.map(str::to_owned), &self.unread[..]].concat();
         if std::fs::read_to_string(THREADS).is_ok_and(|threads| threads.trim() == "0") {
             words.push("the NFS server is not running; operations are recorded once it starts".to_owned());
         }

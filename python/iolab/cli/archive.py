@@ -19,6 +19,7 @@ from .progress import count_text
 if TYPE_CHECKING:
     from ..archive import ArchivedRecording, Pushed
     from ..archive.maintenance import Compacted, Expired
+    from ..archive.retention import Removed
 
 _URL = "ARCHIVE"
 LOCK_S = 120.0
@@ -305,25 +306,63 @@ def compact_(url: str, size: str, style: str) -> None:
     metavar="DURATION",
     help="Delete snapshots of this age. Readers and pushes that take longer fail.",
 )
+@click.option(
+    "--for",
+    "ages",
+    metavar="TIER=TIME",
+    multiple=True,
+    help="How long rows stay: events=7d (with samples), maps=90d; repeatable. Default: all stay.",
+)
 @format_option("text", "json")
-def expire_(url: str, age: str, style: str) -> None:
-    """Delete old snapshots of the tables, and the files that only they have.
+def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
+    """Delete old rows, old snapshots of the tables, and the files that only these have.
 
-    No row of the current tables is deleted.
+    With --for, rows of a tier are deleted once they are older. The oldest segments are deleted
+    first, as in a recording. Segment maps then answer for old events. The data files are deleted
+    with the snapshots that have them: at this age, by a later call.
     """
-    from ..archive import Archive, expire
+    from ..archive import Archive, delete_by_age, expire
+    from ..archive.retention import check_ages
+    from ..errors import UsageError
     from ..statistics.language.quantities import parse_duration
 
     age_ns = parse_duration(age)
-    _tell_maintenance(url, expire(Archive.open(url), age_ns), style)
+    ages_ns: dict[str, int] = {}
+    for words in ages:
+        tier, sign, length = words.partition("=")
+        if not sign:
+            raise UsageError("is no age", where=f"--for {words}", hint="such as events=7d")
+        ages_ns[tier.strip()] = parse_duration(length)
+    check_ages(ages_ns)
+    archive = Archive.open(url)
+
+    def draw(done: int, total: int) -> None:
+        if on_terminal():
+            redraw("" if done == total else f"deleting rows: {done} of {total} files")
+
+    removed = delete_by_age(archive, ages_ns, progress=draw) if ages_ns else {}
+    expired = expire(archive, age_ns)
+    if style == "json":
+        _tell_maintenance(url, expired, style, removed)
+        return
+    if removed:
+        _tell_maintenance(url, removed, style)
+        tell("")
+    _tell_maintenance(url, expired, style)
 
 
 def _tell_maintenance(
-    url: str, tables: Mapping[str, Compacted] | Mapping[str, Expired], style: str
+    url: str,
+    tables: Mapping[str, Compacted] | Mapping[str, Expired] | Mapping[str, Removed],
+    style: str,
+    removed: Mapping[str, Removed] | None = None,
 ) -> None:
+    """Print what was done, by table. removed: what age deleted, for JSON."""
     data = {name: asdict(item) for name, item in tables.items()}
     if style == "json":
-        tell_json({"schema": 1, "archive": url, "tables": data})
+        deleted = {name: asdict(item) for name, item in (removed or {}).items()}
+        more = {} if removed is None else {"deleted": deleted}
+        tell_json({"schema": 1, "archive": url, "tables": data, **more})
         return
     names = list(next(iter(data.values())))
     rows = [("table", *(name.replace("_", " ") for name in names))]
@@ -332,7 +371,10 @@ def _tell_maintenance(
 
 
 def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
-    """Rows in columns, the first `left` of them aligned to the left."""
+    """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
+    from ..untrusted_text import visible
+
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     tell(
         *(
@@ -440,7 +482,6 @@ def outliers(
         return
     from ..heatmap.ticks import quantity
     from ..recording.base.counts import UNITS
-    from ..untrusted_text import visible
 
     def value(amount: int | None) -> str:
         return "-" if amount is None else quantity(amount, UNITS[y])
@@ -450,7 +491,7 @@ def outliers(
     ]
     rows += [
         (
-            visible(item.host),
+            item.host,
             f"{item.ios:,}",
             f"{item.distance:.3f}",
             *(

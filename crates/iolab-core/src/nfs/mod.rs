@@ -127,9 +127,10 @@ impl Nfs {
                 Some(())
             }
             Point::Operation => self.operation(thread, time_ns, record, rows),
-            Point::Start | Point::Moved | Point::Failed | Point::Refused => {
-                self.io(thread, self.fields.io(place)?, point, record, rows)
-            }
+            Point::Start | Point::Moved | Point::Failed | Point::Refused => match self.fields.io(place) {
+                Some(fields) => self.io(thread, fields, point, record, rows),
+                None => Some(()),
+            },
         }
     }
 

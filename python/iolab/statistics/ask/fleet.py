@@ -113,6 +113,7 @@ def ask_fleet(
         )
 
     answers, notes = _each(chosen, ask)
+    notes = (*notes, *_deletions([recording for recording, _ in answers], from_ns))
     pairs = [
         (recording, answer, _recorded(recording, answer, asked.statistic, (from_ns, until_ns)))
         for recording, answer in answers
@@ -236,6 +237,21 @@ def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
         if host and span[0] <= ends.get(host, -(2**63)):
             yield f"recordings of {host} overlap: the same I/Os may be counted twice"
         ends[host] = max(span[1], ends.get(host, span[1]))
+
+
+def _deletions(recordings: Sequence[ArchivedEvents], from_ns: int | None) -> Iterator[str]:
+    """Notes on recordings of which age deleted events of the time that is asked."""
+    names = []
+    for recording in recordings:
+        dropped = recording.facts.dropped
+        if dropped is not None and (from_ns is None or from_ns < dropped["until_ns"]):
+            names.append(recording.archived.host or recording.key)
+    if names:
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield (
+            f"old events of {', '.join(names[:3])}{more} were deleted by age: their segment maps answer"
+            " where they can, by operation and device, in columns of whole seconds"
+        )
 
 
 def _recorded(
