@@ -283,6 +283,7 @@ class ProgramBuilds:
         """Run the commands in the source tree. Their output goes to `N.out` and `N.err`."""
         begin = time.monotonic()
         for number, command in enumerate(table.commands, 1):
+            _stop(stopping)
             text = visible(command.text)
             self._notice(f"build {name}: command {number} of {len(table.commands)}: {text[:200]}")
             errors = place / f"{number}.err"
