@@ -378,6 +378,32 @@ def test_the_nfs_server_that_is_not_loaded_is_said(tmp_path: Path) -> None:
     refused(run("--source", "nfs", "--tracefs", str(tmp_path)), 4, "modprobe nfsd")
 
 
+def test_a_tracepoint_of_another_form_is_named_with_a_remedy(tmp_path: Path) -> None:
+    shutil.copytree(FAKES / "linux-6.1-nfsd", tmp_path, dirs_exist_ok=True)
+    optional = tmp_path / "events/nfsd/nfsd_read_err/format"
+    optional.write_text(optional.read_text().replace("u32 fh_hash", "u32 handle"))
+    broken = tmp_path / "events/nfsd/nfsd_write_err/format"
+    broken.write_bytes(b"\xff\x00")
+    said = json.loads(run("--check", "--tracefs", str(tmp_path)).stdout)["sources"]["nfs"]
+    assert said["available"]
+    assert [sum(name in word for word in said["words"]) for name in ("read_err", "write_err")] == [
+        1,
+        1,
+    ]
+    needed = tmp_path / "events/sunrpc/svc_process/format"
+    for text, words in [
+        (needed.read_text().replace("char[] addr", "char[] peer"), "no field addr"),
+        ("", f"{needed}: "),
+    ]:
+        needed.write_text(text)
+        said = json.loads(run("--check", "--tracefs", str(tmp_path)).stdout)["sources"]["nfs"]
+        assert not said["available"]
+        ran = run("--source", "nfs", "--tracefs", str(tmp_path))
+        refused(ran, 4, words)
+        refused(ran, 4, "record without")
+        assert [ran.stderr.strip()] == [f"iolab-probe: {word}" for word in said["words"]]
+
+
 def test_lockdown() -> None:
     """A locked-down kernel shows tracefs and refuses to let anybody read in it."""
     place = Path("/dev/shm") / f"iolab-tracefs-{os.getpid()}"

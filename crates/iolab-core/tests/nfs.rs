@@ -12,6 +12,7 @@ use iolab_core::frames::events::Rows;
 use iolab_core::frames::reader::{Frame, Reader};
 use iolab_core::frames::{frame, Kind};
 use iolab_core::nfs::fields::{Fields, POINTS};
+use iolab_core::nfs::names::{hash, ExportNumber};
 use iolab_core::nfs::Nfs;
 use iolab_core::tracefs::format::Format;
 use iolab_core::tracefs::merge::Merge;
@@ -217,6 +218,31 @@ fn an_operation_of_nfs_3_lasts_from_its_start_to_the_reply() {
 }
 
 #[test]
+fn a_file_has_its_path_where_that_is_certain() {
+    let mut server = Server::new();
+    let handle = ExportNumber { kind: 1, bytes: vec![7, 0, 0, 0] }.handle(1, &[5; 8]).unwrap();
+    let number = u64::from(hash(&handle));
+    let write = |server: &mut Server, time: u64, read: Option<(&[u8], u64)>| {
+        server.start(time, 7, "nfsd", 3, "WRITE");
+        server.take(time + 1, "nfsd_write_start", &[("xid", 7), ("fh_hash", number), ("offset", 0)], &[]);
+        if let Some((path, read_ns)) = read {
+            server.nfs.names.set(handle.clone(), Some(path), read_ns);
+        }
+        server.take(time + 2, "nfsd_write_io_done", &[("xid", 7), ("fh_hash", number), ("offset", 0), ("len", 9)], &[]);
+        server.reply(time + 3, 7);
+    };
+    write(&mut server, 10, None);
+    // the name comes while the request is under way
+    write(&mut server, 20, Some((b"/srv/a", 30)));
+    write(&mut server, 40, None);
+    write(&mut server, 50, Some((b"/srv/\xff b", 60)));
+    write(&mut server, 70, None);
+    let files: Vec<_> = server.operations().into_iter().map(|operation| operation.file.unwrap()).collect();
+    let hashed = format!("fh:{number:08x}");
+    assert_eq!(files, [&hashed[..], "/srv/a", "/srv/a", &hashed, "/srv/\\xff b"]);
+}
+
+#[test]
 fn the_latencies_of_a_compound_add_up() {
     let mut server = Server::new();
     server.start(100, 7, "nfsd", 4, "COMPOUND");
@@ -324,6 +350,59 @@ fn a_kernel_that_lacks_what_is_needed_is_named() {
     without.fields.retain(|field| field.name != "addr");
     let find = |name: &str| if name == "svc_process" { Some(&without) } else { kernel.formats.get(name) };
     assert!(Fields::find(find).unwrap_err().0.contains("addr"));
+}
+
+/// The fields of a kernel of which one event's description has other lines.
+fn fields_with(event: &str, line: &str, instead: &str) -> Result<Fields, String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tracefs").join(KERNEL);
+    let group = if event.starts_with("svc") { "sunrpc" } else { "nfsd" };
+    let text = std::fs::read_to_string(path.join("events").join(group).join(event).join("format")).unwrap();
+    assert!(text.contains(line), "{event} has no line {line}");
+    let format = Format::parse(&text.replace(line, instead)).map_err(|error| error.0)?;
+    let kernel = Kernel::read(KERNEL);
+    let fields = Fields::find(|name| if name == event { Some(&format) } else { kernel.formats.get(name) });
+    fields.map_err(|error| error.0)
+}
+
+#[test]
+fn a_field_of_another_form_is_named_and_not_misread() {
+    for (event, line, instead, words) in [
+        ("svc_process", "u32 xid;", "u32 number;", "svc_process has no field xid"),
+        (
+            "svc_process",
+            "size:4;\tsigned:0;\n\tfield:u32 vers",
+            "size:8;\tsigned:0;\n\tfield:u32 vers",
+            "xid of svc_process has 8 bytes",
+        ),
+        ("svc_process", "__data_loc char[] addr", "__data_loc u8[] addr", "addr of svc_process is no text"),
+        ("svc_process", "__data_loc char[] addr", "const char * addr", "addr of svc_process is no text"),
+        ("nfsd_read_start", "u32 fh_hash;", "u32 fh_hash[1];", "fh_hash of nfsd_read_start is no number"),
+        ("svc_stats_latency", "int common_pid;", "int common_thread;", "svc_stats_latency has no field common_pid"),
+        ("nfsd_write_start", "offset:4;", "offset:6;", "at another place"),
+        ("nfsd_write_start", "offset:4;", "offset:;", "cannot read the field"),
+    ] {
+        let error = fields_with(event, line, instead).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+    // without an optional tracepoint, and with a field that counts from its own end, the server is recorded
+    let fields = fields_with("nfsd_read_err", "u32 fh_hash;", "u64 fh_hash;").unwrap();
+    assert_eq!(fields.unread, Vec::<String>::new(), "the type is a name, the size counts");
+    let fields = fields_with("nfsd_read_err", "fh_hash;", "handle;").unwrap();
+    assert_eq!(fields.unread.len(), 1);
+    assert!(fields.unread[0].contains("nfsd_read_err") && fields.unread[0].contains("fh_hash"));
+    assert!(fields_with("svc_process", "__data_loc char[] addr", "__rel_loc char[] addr").is_ok());
+}
+
+#[test]
+fn an_optional_tracepoint_that_is_not_read_changes_nothing() {
+    let mut server = Server::new();
+    server.nfs = Nfs::new(fields_with("nfsd_read_err", "fh_hash;", "handle;").unwrap(), EPOCH);
+    server.start(200, 8, "nfsd", 3, "READ");
+    server.io(210, "nfsd_read_start", 8, 0, ("len", 8192));
+    server.io(220, "nfsd_read_err", 8, 0, ("status", -5i64 as u64));
+    server.reply(230, 8);
+    let read = server.operations();
+    assert_eq!((read[0].error.as_deref(), read[0].offset, server.nfs.counts.damaged), (None, Some(0), 0));
 }
 
 #[test]

@@ -131,6 +131,20 @@ fn descriptions_that_lack_something_say_what() {
     let record = [0, 0, 0, 0, 8, 0, 4, 0, b'h', b'i', 0, 9];
     assert_eq!(format.text("b").unwrap().of(&record), Some(&b"hi"[..]));
     assert_eq!(format.text("b").unwrap().of(&record[..10]), None, "what lies beyond the record is not there");
+    let relative = Format::parse(&text.replace("__data_loc", "__rel_loc")).unwrap();
+    let record = [0, 0, 0, 0, 1, 0, 3, 0, 9, b'h', b'i', 0];
+    assert_eq!(relative.text("b").unwrap().of(&record), Some(&b"hi"[..]));
+    assert_eq!(relative.text("b").unwrap().of(&record[..11]), None);
+    for (declaration, is_number, is_text) in [
+        ("char a[4]", false, true),
+        ("unsigned char a", true, false),
+        ("const char * a", true, false),
+        ("u32 a[1]", false, false),
+        ("__data_loc u8[] a", false, false),
+    ] {
+        let format = Format::parse(&text.replace("int a", declaration)).unwrap();
+        assert_eq!((format.number("a").is_ok(), format.text("a").is_ok()), (is_number, is_text), "{declaration}");
+    }
     assert!(format.number("c").unwrap_err().0.contains("has no field c"));
     assert!(format.number("b").unwrap_err().0.contains("no number"));
     for (bad, words) in [

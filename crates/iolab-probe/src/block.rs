@@ -102,6 +102,10 @@ impl BlockSource {
     }
 }
 
+fn fields(formats: &HashMap<&'static str, Format>) -> Result<Fields, Failure> {
+    Fields::find(|name| formats.get(name)).map_err(|error| Failure::not_possible(error.0))
+}
+
 impl Source for BlockSource {
     fn name(&self) -> &'static str {
         "block"
@@ -122,10 +126,12 @@ impl Source for BlockSource {
         POINTS.get(point).is_none_or(|point| point.1 != Point::BioComplete) || !self.bios.is_empty()
     }
 
+    fn unread(&self, formats: &HashMap<&'static str, Format>) -> Result<Vec<String>, Failure> {
+        fields(formats).map(|_| Vec::new())
+    }
+
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
-        let unfit = |error: iolab_core::error::TraceError| Failure::not_possible(error.0);
-        let fields = Fields::find(|name| formats.get(name)).map_err(unfit)?;
-        self.block = Some(Block::new(fields, self.epoch_ns));
+        self.block = Some(Block::new(fields(formats)?, self.epoch_ns));
         self.tasks = formats.get("task_newtask").and_then(|made| {
             let number = |name| made.number(name).ok();
             Some(Tasks {

@@ -9,7 +9,8 @@ use crate::nfs::NfsSource;
 use crate::session::ring_kib;
 use crate::source::Source;
 use crate::syscall::{can_watch, SyscallSource};
-use crate::tracefs::{self, event_file};
+use crate::traced::formats;
+use crate::tracefs;
 use serde_json::{json, Map, Value};
 use std::path::Path;
 
@@ -71,19 +72,11 @@ fn with_words(mut said: Value, more: Option<String>) -> Value {
     said
 }
 
-/// Whether a source's tracepoints are there.
+/// Whether a source's tracepoints exist and are described as iolab reads them.
 fn traced(tracefs: &Path, source: &dyn Source) -> Value {
-    let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
-    let absent = points
-        .map(|(_, point)| point)
-        .filter(|point| !event_file(tracefs, point.group, point.name, "format").exists())
-        .collect::<Vec<_>>();
-    // the reason says more than the names of further tracepoints
-    let words = match absent.iter().find(|point| point.needed) {
-        Some(point) => vec![format!("no tracepoint {}:{}: {}", point.group, point.name, source.why_absent(tracefs))],
-        None => {
-            absent.iter().map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect()
-        }
-    };
-    json!({"available": !absent.iter().any(|point| point.needed), "words": words})
+    let read = formats(source, tracefs);
+    match read.and_then(|(formats, lacking)| Ok([lacking, source.unread(&formats)?].concat())) {
+        Ok(words) => json!({"available": true, "words": words}),
+        Err(failure) => json!({"available": false, "words": [failure.words]}),
+    }
 }

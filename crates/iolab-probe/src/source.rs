@@ -55,6 +55,9 @@ pub trait Source {
         "this kernel was built without it (CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS)"
     }
 
+    /// A note on each tracepoint that is described otherwise than it is read; an error if it is needed. Changes nothing.
+    fn unread(&self, formats: &HashMap<&'static str, Format>) -> Result<Vec<String>, Failure>;
+
     /// The descriptions of those tracepoints that there are, by name, before any record.
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure>;
 

@@ -142,6 +142,10 @@ impl Source for SyscallSource {
         Decoder::tracepoints()
     }
 
+    fn unread(&self, formats: &HashMap<&'static str, Format>) -> Result<Vec<String>, Failure> {
+        Decoder::new(formats).map(|_| Vec::new()).map_err(|error| Failure::not_possible(error.0))
+    }
+
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
         self.decoder = Decoder::new(formats).map_err(|error| Failure::not_possible(error.0))?;
         // before the first record, so that no open in view is without its notice

@@ -2,7 +2,7 @@
 //! A source with its instance and rings: records in, frames out.
 
 use crate::clock::{monotonic_ns, Anchor};
-use crate::failure::Failure;
+use crate::failure::{Failure, NOT_PERMITTED};
 use crate::instance::Instance;
 use crate::output::Output;
 use crate::rings::Rings;
@@ -20,6 +20,38 @@ const ROWS: usize = 1 << 16;
 
 /// A time from which on, and one until which, records are missing.
 type Gap = (u64, u64);
+
+/// What to do about the description of a tracepoint that cannot be read.
+const UNREADABLE: &str = "this version of iolab cannot record this kernel: record without this source";
+
+/// Descriptions of tracepoints by name.
+pub type Formats = HashMap<&'static str, Format>;
+
+/// The descriptions of a source's tracepoints by name, and a note on each that this kernel lacks.
+pub fn formats(source: &dyn Source, tracefs: &Path) -> Result<(Formats, Vec<String>), Failure> {
+    let (mut formats, mut lacking) = (HashMap::new(), Vec::new());
+    for (_, point) in source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place)) {
+        let path = event_file(tracefs, point.group, point.name, "format");
+        match read(&path) {
+            Ok(text) => match Format::parse(&text) {
+                Ok(format) => {
+                    formats.insert(point.name, format);
+                }
+                Err(error) if point.needed => {
+                    return Err(Failure::not_possible(format!("{}: {error}; {UNREADABLE}", path.display())))
+                }
+                Err(error) => lacking.push(format!("{}: {error}", path.display())),
+            },
+            Err(failure) if point.needed && failure.code == NOT_PERMITTED => return Err(failure),
+            Err(_) if point.needed => {
+                let why = source.why_absent(tracefs);
+                return Err(Failure::not_possible(format!("no tracepoint {}:{}: {why}", point.group, point.name)));
+            }
+            Err(_) => lacking.push(format!("this kernel has no tracepoint {}:{}", point.group, point.name)),
+        }
+    }
+    Ok((formats, lacking))
+}
 
 /// A source at work. The rings go before the instance, which cannot be removed while they are open.
 pub struct Traced {
@@ -42,34 +74,19 @@ impl Traced {
     /// Switch the source's tracepoints on.
     pub fn start(mut source: Box<dyn Source>, tracefs: &Path, ring_kib: u64, anchor: Anchor) -> Result<Self, Failure> {
         let points = source.tracepoints();
-        let mut formats = HashMap::new();
-        let mut lacking = Vec::new();
-        for (place, point) in points.iter().enumerate().filter(|(place, _)| source.wants(*place)) {
-            match read(&event_file(tracefs, point.group, point.name, "format")) {
-                Ok(text) => {
-                    let format = Format::parse(&text).map_err(|error| Failure::not_possible(error.0))?;
-                    formats.insert(point.name, (place, format));
-                }
-                Err(failure) if point.needed && failure.code != crate::failure::NOT_PERMITTED => {
-                    let why = source.why_absent(tracefs);
-                    return Err(Failure::not_possible(format!("no tracepoint {}:{}: {why}", point.group, point.name)));
-                }
-                Err(failure) if point.needed => return Err(failure),
-                Err(_) => lacking.push(format!("this kernel has no tracepoint {}:{}", point.group, point.name)),
-            }
-        }
-        source.bind(&formats.iter().map(|(name, (_, format))| (*name, format.clone())).collect())?;
+        let (formats, lacking) = formats(source.as_ref(), tracefs)?;
+        source.bind(&formats)?;
         let instance = Instance::make(tracefs, source.name(), ring_kib)?;
         let rings = Rings::open(&instance)?;
         let mut by_number = HashMap::new();
-        for (place, format) in formats.values() {
-            let point = &points[*place];
+        for (place, point) in points.iter().enumerate() {
+            let Some(format) = formats.get(point.name).filter(|_| source.wants(place)) else { continue };
             let event = event_file(&instance.file(""), point.group, point.name, "");
             if !point.filter.is_empty() {
                 write(&event.join("filter"), &point.filter)?;
             }
             write(&event.join("enable"), "1")?;
-            by_number.insert(format.id, *place);
+            by_number.insert(format.id, place);
         }
         instance.switch(true)?;
         let covered_ns = monotonic_ns();

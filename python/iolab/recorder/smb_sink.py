@@ -50,15 +50,16 @@ while read -r pid; do
     echo =status
     if [ -n "$file" ]; then set -- -s "$file"; else set --; fi
 
-    timeout 10 smbstatus "$@" --json 2>/dev/null
-    echo
+    timeout -k 1 10 smbstatus "$@" --json 2>/dev/null
+    printf '\n=exit %s\n' $?
   fi
 
   if command -v testparm >/dev/null; then
-    echo =shares
     if [ -n "$file" ]; then set -- "$file"; else set --; fi
 
-    timeout 10 testparm -s "$@" 2>/dev/null | while IFS= read -r line; do
+    shares=$(timeout -k 1 10 testparm -s "$@" 2>/dev/null)
+    printf '=shares %s\n' $?
+    printf '%s\n' "$shares" | while IFS= read -r line; do
       printf '%s\n' "$line"
       path=${line#"	path = "}
       case $path in /*%*) ;; /*) printf '\treal = %s\n' "$(readlink -m -- "$path")" ;; esac
@@ -73,12 +74,22 @@ It ends with its input."""
 LONGEST = 1 << 24
 """Bytes of an answer; a longer one is not understood."""
 MOST_SHARES = 4096
-MISSING = "smbstatus is not installed: users of Samba's connections are unknown; install samba-common-bin or samba"
-DENIED = (
-    "smbstatus needs root: users of Samba's connections are unknown; record as root, without sudo"
-)
-FOREIGN = "the output of smbstatus is not understood: users of Samba's connections are unknown; Samba 4.17 or later prints JSON"
-SILENT = "smbstatus does not answer: users and shares of Samba's connections are unknown"
+_LONGEST_NAME = 256
+_LATE = ("124", "137")
+"""Exit codes of `timeout` for a command that did not end."""
+_USERS = "users of Samba's connections are unknown"
+_SHARES = "shares of Samba's files are unknown"
+_TRY = "run 'smbstatus --json' as root on the recorded host to see why"
+MISSING = f"smbstatus is not installed: {_USERS}; install samba-common-bin or samba"
+DENIED = f"smbstatus needs root: {_USERS}; record as root, without sudo"
+LATE = f"smbstatus did not end within 10 s: {_USERS}; {_TRY}"
+FAILED = f"smbstatus failed (exit code %s): {_USERS}; {_TRY} (iolab needs Samba 4.17 or later)"
+FOREIGN = f"the output of smbstatus is not understood: {_USERS}; Samba 4.17 or later prints JSON"
+SILENT = f"smbstatus does not answer: {_USERS}, and {_SHARES}; {_TRY}"
+NO_SHELL = f"the shell for smbstatus cannot be started (%s): {_USERS}, and {_SHARES}"
+SHARES_MISSING = f"testparm is not installed: {_SHARES}; install samba-common-bin"
+SHARES_LATE = f"testparm did not end within 10 s: {_SHARES}; run 'testparm -s' to see why"
+SHARES_FAILED = f"testparm failed (exit code %s): {_SHARES}; run 'testparm -s' to see why"
 _IPC = "IPC$"
 _VARIABLE = re.compile(r"%(\$\([^)]*\)|.)")
 _NOT_SHARES = ("global", "printers", "print$")
@@ -102,48 +113,70 @@ class Answer:
         connections: by process number.
         paths: (share, path). A path may have Samba's variables, such as %U.
         trouble: why users are unknown; None where they are known.
+        share_trouble: why shares are unknown; None where they are known.
     """
 
     config: str
     connections: Mapping[int, Connection]
     paths: tuple[tuple[str, str], ...]
     trouble: str | None
+    share_trouble: str | None = None
 
 
 def parse_answer(text: str) -> Answer:
     """Parse an answer without its last line. Text that is not understood is a trouble, no error."""
     parts: dict[str, list[str]] = {}
-    config, lines = "", []
+    words: dict[str, str] = {}
+    lines: list[str] = []
     for line in text.split("\n"):
         word, _, rest = line.partition(" ")
-        if word == "=config":
-            config = rest
-        elif word in ("=missing", "=denied", "=status", "=shares"):
+        if word in ("=config", "=missing", "=denied", "=status", "=exit", "=shares"):
+            words[word] = rest
             lines = parts.setdefault(word, [])
         else:
             lines.append(line)
     connections: dict[int, Connection] = {}
     paths = list(_share_paths(parts.get("=shares", ())))
+    share_trouble = None if paths else _share_trouble(words.get("=shares"))
+    exit_code = words.get("=exit", "0")
     trouble = MISSING if "=missing" in parts else DENIED if "=denied" in parts else None
+    if trouble is None and exit_code in _LATE:
+        trouble = LATE
     if trouble is None:
         try:
             status = json.loads("\n".join(parts.get("=status", ())))
             connections = _connections(status)
             paths += _open_paths(status, connections)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            connections, trouble = {}, FOREIGN
-    return Answer(config, connections, tuple(dict.fromkeys(paths))[:MOST_SHARES], trouble)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            connections = {}
+            trouble = FOREIGN if exit_code == "0" else FAILED % exit_code
+    unique = tuple(dict.fromkeys(paths))[:MOST_SHARES]
+    return Answer(words.get("=config", ""), connections, unique, trouble, share_trouble)
+
+
+def _share_trouble(exit_code: str | None) -> str | None:
+    """Why testparm printed no shares, by its exit code."""
+    if exit_code is None:
+        return SHARES_MISSING
+    if exit_code in _LATE:
+        return SHARES_LATE
+    return None if exit_code in ("", "0") else SHARES_FAILED % exit_code
+
+
+def _name(value: object) -> str:
+    """A name that Arrow can store: JSON may have surrogates, and names of any length."""
+    return str(value).encode("utf-8", "backslashreplace").decode()[:_LONGEST_NAME]
 
 
 def _connections(status: Mapping[str, Any]) -> dict[int, Connection]:
     connections: dict[int, Connection] = {}
     for session in status["sessions"].values():
         connection = connections.setdefault(_pid(session), Connection())
-        connection.users.add(str(session["username"]))
+        connection.users.add(_name(session["username"]))
         connection.client = _address(str(session.get("hostname", "")))
     for tree in status.get("tcons", {}).values():
         if tree["service"] != _IPC:
-            connections.setdefault(_pid(tree), Connection()).shares.add(str(tree["service"]))
+            connections.setdefault(_pid(tree), Connection()).shares.add(_name(tree["service"]))
     return connections
 
 
@@ -178,7 +211,7 @@ def _share_paths(lines: Any) -> Iterator[tuple[str, str]]:
     share = ""
     for line in lines:
         if line.startswith("[") and line.endswith("]"):
-            share = line[1:-1]
+            share = _name(line[1:-1])
         elif share and share.lower() not in _NOT_SHARES:
             name, equals, path = line.strip("\t").partition(" = ")
             if equals and name in ("path", "real") and path.startswith("/"):
@@ -196,11 +229,12 @@ class Sessions:
         """Take an answer; the one before stays for processes that ended since."""
         before = self._by_config.get(answer.config)
         self._by_config[answer.config] = (answer, {} if before is None else before[0].connections)
-        self._patterns = [
+        patterns = (
             (share, _pattern(path))
             for answer, _ in self._by_config.values()
             for share, path in answer.paths
-        ]
+        )
+        self._patterns = [(share, pattern) for share, pattern in patterns if pattern is not None]
 
     def _connection(self, pid: int, client: str) -> Connection | None:
         """A process's connection; None for a process that had this number before."""
@@ -232,10 +266,16 @@ class Sessions:
         return shares.pop() if len(shares) == 1 else None
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    """Of a share's path, for the begin of a file's name: a variable is a part of a name."""
-    parts = _VARIABLE.split(path.rstrip("/"))
-    return re.compile("[^/]+".join(map(re.escape, parts[::2])) + "(?=/|$)")
+def _pattern(path: str) -> re.Pattern[str] | None:
+    """Of a share's path, for the begin of a file's name: a variable is a part of a name.
+
+    None with more than two variables in a name: a match could take very long."""
+    head, *rest = _VARIABLE.split(path.rstrip("/"))[::2]
+    # adjacent variables are the same as a single variable
+    literals = [head, *filter(None, rest[:-1]), *rest[-1:]]
+    if any(name.count("\0") > 2 for name in "\0".join(literals).split("/")):
+        return None
+    return re.compile("[^/]+".join(map(re.escape, literals)) + "(?=/|$)")
 
 
 SOURCE, PROCESS = "syscall", "smbd"
@@ -338,7 +378,8 @@ class SmbSink(Sink):
             if self._shell is None:
                 self._shell = HostShell(self._begin(), has_input=True)
             self._shell.send(str(pid))
-        except OSError:
+        except OSError as error:
+            self._say((NO_SHELL % error.strerror) if self._shell is None else SILENT)
             self._end()
             self._again_at = self._refresh_at = now + _LATER_S
             return
@@ -365,14 +406,14 @@ class SmbSink(Sink):
                     continue
                 break
             if not data or len(self._text) > LONGEST:
-                self._fail()
+                self._fail(FOREIGN if data else SILENT)
                 return
             self._text += data
             if self._text.endswith(b"\n=end\n"):
                 self._learn()
                 return
         if self._now() - self._asked_at > _PATIENCE_S:
-            self._fail()
+            self._fail(SILENT)
 
     def _learn(self) -> None:
         answer = parse_answer(self._text.decode("utf-8", "replace").removesuffix("\n=end\n"))
@@ -383,12 +424,14 @@ class SmbSink(Sink):
         if answer.trouble is not None:
             self._again_at = self._refresh_at
             self._say(answer.trouble)
+        if answer.share_trouble is not None:
+            self._say(answer.share_trouble)
 
-    def _fail(self) -> None:
-        """The shell ended, or does not answer."""
+    def _fail(self, trouble: str) -> None:
+        """The shell ended, does not answer, or prints without end."""
         self._end()
         self._again_at = self._refresh_at = self._now() + _LATER_S
-        self._say(SILENT)
+        self._say(trouble)
 
     def _say(self, text: str) -> None:
         if text not in self._said:

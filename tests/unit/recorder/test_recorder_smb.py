@@ -21,9 +21,16 @@ from hypothesis import strategies as some
 from iolab.recorder.host_shell import HostShell
 from iolab.recorder.smb_sink import (
     DENIED,
+    FAILED,
     FOREIGN,
+    LATE,
+    LONGEST,
     MISSING,
+    NO_SHELL,
     SCRIPT,
+    SHARES_FAILED,
+    SHARES_LATE,
+    SHARES_MISSING,
     SILENT,
     Sessions,
     SmbSink,
@@ -159,6 +166,13 @@ def test_a_process_that_ended_is_known_for_one_more_answer() -> None:
         (answered(json.dumps(STATUS)[:-40]), FOREIGN),
         (answered(json.dumps(STATUS | {"tcons": {"1": {"service": "x"}}})), FOREIGN),
         (answered("[" * 100_000), FOREIGN),
+        (answered(json.dumps(STATUS).replace('"7"', "Infinity")), FOREIGN),
+        (answered(json.dumps(STATUS).replace('"7"', "9" * 5000)), FOREIGN),
+        (answered("usage\n=exit 1"), FAILED % "1"),
+        (answered("\n=exit 126"), FAILED % "126"),
+        (answered("\n=exit 124"), LATE),
+        # what was printed before the end may be a part
+        (answered(json.dumps(STATUS) + "\n=exit 137"), LATE),
         ("", FOREIGN),
     ],
 )
@@ -169,6 +183,59 @@ def test_what_smbstatus_does_not_say(text: str, trouble: str) -> None:
     sessions.learn(answer)
     # shares need testparm alone
     assert sessions.share(7, "10.0.0.7", "/srv/data/inner/a") == ("inner" if text else None)
+
+
+@pytest.mark.parametrize(
+    ("shares", "trouble"),
+    [
+        ("", SHARES_MISSING),
+        ("=shares 0\n", None),
+        ("=shares 1\nLoad smb config files\n", SHARES_FAILED % "1"),
+        ("=shares 124\n", SHARES_LATE),
+        # a warning changes nothing
+        (f"=shares 1\n{SHARES}", None),
+    ],
+)
+def test_what_testparm_does_not_say(shares: str, trouble: str | None) -> None:
+    answer = parse_answer(f"=config \n=status\n{json.dumps(STATUS)}\n=exit 0\n{shares}")
+    assert (answer.trouble, answer.share_trouble) == (None, trouble)
+    # an open file has its share without testparm
+    assert ("bob", "/home/bob") in answer.paths
+
+
+HOSTILE = ["\udcff\ud800", "\x1b[2J\r", "=end", "\x00", "a\n=exit 1", "<script>", "x" * 5000, ""]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_stored_and_end_nothing(name: str, tmp_path: Path) -> None:
+    status = {
+        "sessions": {"1": session("7", name, "ipv4:10.0.0.7:1")},
+        "tcons": {"1": tree("7", name)},
+        "open_files": {"1": {"service_path": "/srv", "opens": {"1": {"server_id": {"pid": "7"}}}}},
+    }
+    made, target, notes, clock = sink(lambda: printing(answered(json.dumps(status), "")))
+
+    def tried() -> bool:
+        clock.now += 1
+        made.append_events(batch(call(7, "10.0.0.7", "/srv/a")))
+        return target.rows[-1]["device"] is not None
+
+    until_said(tried)
+    made.close()
+    last = target.rows[-1]
+    assert last["job"] == last["device"]
+    assert len(last["device"].encode()) <= 4 * 256
+    assert notes == []
+
+
+def test_a_path_with_many_variables_takes_no_time() -> None:
+    name = "-" * 250
+    paths = [f"/srv/{'%U' * 60}", f"/srv/{'%U-' * 60}x"]
+    shares = "".join(f"[s{at}]\n\tpath = {path}\n" for at, path in enumerate(paths))
+    sessions = learned(answered(shares=shares))
+    begin = time.process_time()
+    assert sessions.share(7, "", f"/srv/{name}/y") == "s0"
+    assert time.process_time() - begin < 1
 
 
 JSON = some.recursive(
@@ -308,9 +375,9 @@ def test_questions_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("begin", "said"),
     [
-        (printing("=config \n=missing"), MISSING),
-        (printing("=config \n=denied"), DENIED),
-        (printing("?"), FOREIGN),
+        (printing("=config \n=missing\n=shares 0"), MISSING),
+        (printing("=config \n=denied\n=shares 0"), DENIED),
+        (printing("?\n=shares 0"), FOREIGN),
         (["true"], SILENT),
         (["sh", "-c", "read -r pid; exit 3"], SILENT),
         (["sleep", "1000"], SILENT),
@@ -331,10 +398,19 @@ def test_each_trouble_is_said_once_and_events_stay(begin: list[str], said: str) 
 
 
 def test_a_shell_that_cannot_be_started_loses_nothing() -> None:
-    made, target, _, _ = sink(lambda: ["/nonexistent/shell"])
+    made, target, notes, _ = sink(lambda: ["/nonexistent/shell"])
     made.append_events(batch(call(7, "10.0.0.7", "/srv/data/a")))
     made.close()
     assert len(target.rows) == 1
+    assert notes == [NO_SHELL % "No such file or directory"]
+
+
+def test_output_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostShell, "read", lambda *_: b"x" * (LONGEST // 4))
+    made, target, notes, _ = sink(lambda: ["cat"])
+    made.append_events(batch(call(7, "10.0.0.7", "/srv/data/a")))
+    made.close()
+    assert (len(target.rows), made._text, notes) == (1, b"", [FOREIGN])
 
 
 def tool(place: Path, name: str, text: str) -> None:
@@ -376,6 +452,27 @@ def test_the_script_answers_by_the_tools_of_the_host(tmp_path: Path) -> None:
         parse_answer(script_answer(tmp_path, os.getpid()).removesuffix("\n=end\n")).trouble
         == DENIED
     )
+
+
+@pytest.mark.parametrize(
+    ("smbstatus", "testparm", "expected"),
+    [
+        ("exit 1", "exit 1", (FAILED % "1", SHARES_FAILED % "1")),
+        ("kill -9 $$", "echo; exit 3", (LATE, SHARES_FAILED % "3")),
+        ("exec sleep 100", "exec sleep 100", (LATE, SHARES_LATE)),
+        ("trap : TERM; while :; do sleep 1; done", "echo", (LATE, None)),
+    ],
+)
+def test_the_script_ends_tools_that_hang(
+    smbstatus: str, testparm: str, expected: tuple[str, str | None], tmp_path: Path
+) -> None:
+    tool(tmp_path, "smbstatus", smbstatus)
+    tool(tmp_path, "testparm", testparm)
+    tool(tmp_path, "id", "echo 0")
+    # 10 seconds are too long for a test
+    tool(tmp_path, "timeout", 'shift 3; exec /usr/bin/timeout -k 0.1 0.1 "$@"')
+    answer = parse_answer(script_answer(tmp_path, os.getpid()).removesuffix("\n=end\n"))
+    assert (answer.trouble, answer.share_trouble) == expected
 
 
 @pytest.mark.parametrize("program", ["/bin/sh", "copy"])

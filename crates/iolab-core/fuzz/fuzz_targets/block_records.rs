@@ -6,7 +6,7 @@
 use iolab_core::block::fields::{Fields, Point, POINTS};
 use iolab_core::block::{Block, Device, Process, World};
 use iolab_core::frames::events::Rows;
-use iolab_core::tracefs::format::{Field, Format};
+use iolab_core::tracefs::format::{Field, Format, Kind};
 
 struct Any;
 
@@ -21,8 +21,10 @@ impl World for Any {
 }
 
 fn format(name: &str) -> Format {
-    let field =
-        |name: &str, offset, size| Field { name: name.into(), offset, size, signed: name == "error", elsewhere: false };
+    let field = |name: &str, offset, size| {
+        let kind = if matches!(name, "rwbs" | "comm") { Kind::Characters } else { Kind::Number };
+        Field { name: name.into(), offset, size, signed: name == "error", kind }
+    };
     let fields = vec![
         field("common_pid", 0, 1),
         field("dev", 1, 1),

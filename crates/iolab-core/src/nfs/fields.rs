@@ -85,8 +85,11 @@ pub struct Io {
     pub status: Option<Number>,
 }
 
+/// Bytes of numbers that are compared between tracepoints, and of the hash of a file handle.
+const WORD: u8 = 4;
+
 /// Fields of all tracepoints of this kernel.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Fields {
     /// Of `svc_process`.
     pub process: Process,
@@ -96,6 +99,8 @@ pub struct Fields {
     pub operation: Operation,
     thread: Number,
     io: [Option<Io>; POINTS.len()],
+    /// Why optional tracepoints are not read, a line each.
+    pub unread: Vec<String>,
 }
 
 impl Fields {
@@ -103,10 +108,9 @@ impl Fields {
     pub fn find<'a>(format: impl Fn(&str) -> Option<&'a Format>) -> Result<Self, TraceError> {
         let needed =
             |name: &str| format(name).ok_or_else(|| TraceError::new(format!("this kernel has no tracepoint {name}")));
-        let process = needed("svc_process")?;
-        let operation = needed("nfsd_compound_status")?;
-        let thread = process.number("common_pid")?;
-        let mut io = [None; POINTS.len()];
+        let (process, operation) = (needed("svc_process")?, needed("nfsd_compound_status")?);
+        let (mut io, mut unread) = ([None; POINTS.len()], Vec::new());
+        let thread = process.number_of("common_pid", WORD)?;
         for (place, (_, name, point, is_needed)) in POINTS.into_iter().enumerate() {
             let Some(format) = format(name) else {
                 if is_needed {
@@ -115,33 +119,26 @@ impl Fields {
                 continue;
             };
             // the thread is read before the tracepoint is known
-            if format.number("common_pid")? != thread {
+            if format.number_of("common_pid", WORD)? != thread {
                 return Err(TraceError::new(format!(
                     "{name} has its field common_pid at another place than svc_process"
                 )));
             }
-            let offset = || format.number("offset");
-            let fields = |offset, length, status| {
-                let (xid, file) = (format.number("xid")?, format.number("fh_hash")?);
-                Ok::<_, TraceError>(Some(Io { xid, file, offset, length, status }))
-            };
-            io[place] = match point {
-                Point::Start => fields(Some(offset()?), None, None)?,
-                Point::Moved => fields(Some(offset()?), Some(format.number("len")?), None)?,
-                Point::Failed => fields(Some(offset()?), None, Some(format.number("status")?))?,
-                Point::Refused => fields(None, None, Some(format.number("error")?))?,
-                Point::Process | Point::Reply | Point::Drop | Point::Operation => None,
-            };
+            match io_fields(format, point) {
+                Ok(fields) => io[place] = fields,
+                Err(error) if is_needed => return Err(error),
+                Err(error) => unread.push(format!("{name} is not read: {error}")),
+            }
         }
         Ok(Self {
             process: Process {
-                xid: process.number("xid")?,
+                xid: process.number_of("xid", WORD)?,
                 version: process.number("vers")?,
                 service: process.text("service")?,
                 procedure: process.text("procedure")?,
                 client: process.text("addr")?,
             },
-            reply: needed("svc_stats_latency")?.number("xid")?,
+            reply: needed("svc_stats_latency")?.number_of("xid", WORD)?,
             operation: Operation {
                 of: operation.number("args_opcnt")?,
                 number: operation.number("resp_opcnt")?,
@@ -150,6 +147,7 @@ impl Fields {
             },
             thread,
             io,
+            unread,
         })
     }
 
@@ -158,8 +156,26 @@ impl Fields {
         self.thread.of(record).map(|thread| thread as u32)
     }
 
-    /// Fields of the read, write or commit at this place in `POINTS`.
+    /// Fields of the read, write or commit at this place in `POINTS`; none where it is not read.
     pub fn io(&self, place: usize) -> Option<Io> {
         *self.io.get(place)?
     }
+}
+
+/// Fields of a read, write or commit; none in other tracepoints.
+fn io_fields(format: &Format, point: Point) -> Result<Option<Io>, TraceError> {
+    let (has_offset, length, status) = match point {
+        Point::Start => (true, None, None),
+        Point::Moved => (true, Some("len"), None),
+        Point::Failed => (true, None, Some("status")),
+        Point::Refused => (false, None, Some("error")),
+        Point::Process | Point::Reply | Point::Drop | Point::Operation => return Ok(None),
+    };
+    Ok(Some(Io {
+        xid: format.number_of("xid", WORD)?,
+        file: format.number_of("fh_hash", WORD)?,
+        offset: has_offset.then(|| format.number("offset")).transpose()?,
+        length: length.map(|name| format.number(name)).transpose()?,
+        status: status.map(|name| format.number(name)).transpose()?,
+    }))
 }

@@ -16,8 +16,23 @@ pub struct Field {
     pub size: usize,
     /// Whether it is a signed number.
     pub signed: bool,
-    /// Whether the bytes tell where the value lies (`__data_loc`: offset in the low half, length in the high half).
-    pub elsewhere: bool,
+    /// What the bytes are.
+    pub kind: Kind,
+}
+
+/// What the bytes of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number, or a pointer.
+    Number,
+    /// Characters.
+    Characters,
+    /// The position of characters in the record (`__data_loc`): offset in the low half, length in the high half.
+    CharactersFromStart,
+    /// The same (`__rel_loc`), with an offset that counts from the end of the field.
+    CharactersFromField,
+    /// Anything else, such as an array of numbers.
+    Other,
 }
 
 /// Bytes of a record beyond which no field may lie.
@@ -55,21 +70,36 @@ impl Format {
     /// A number by its name.
     pub fn number(&self, name: &str) -> Result<Number, TraceError> {
         let field = self.needed(name)?;
-        match (field.size, field.elsewhere) {
-            (1 | 2 | 4 | 8, false) => {
+        match (field.size, field.kind) {
+            (1 | 2 | 4 | 8, Kind::Number) => {
                 Ok(Number { offset: field.offset, width: field.size as u8, signed: field.signed })
             }
             _ => Err(TraceError::new(format!("the field {name} of {} is no number", self.name))),
         }
     }
 
+    /// A number of this many bytes by its name.
+    pub fn number_of(&self, name: &str, bytes: u8) -> Result<Number, TraceError> {
+        let number = self.number(name)?;
+        if number.width != bytes {
+            let width = number.width;
+            let text = format!("the field {name} of {} has {width} bytes, and iolab reads {bytes}", self.name);
+            return Err(TraceError::new(text));
+        }
+        Ok(number)
+    }
+
     /// A text by its name.
     pub fn text(&self, name: &str) -> Result<Text, TraceError> {
         let field = self.needed(name)?;
-        if field.elsewhere && field.size != 4 {
+        let is_position = matches!(field.kind, Kind::CharactersFromStart | Kind::CharactersFromField);
+        if is_position && field.size != 4 {
             return Err(TraceError::new(format!("the field {name} of {} does not say where it lies", self.name)));
         }
-        Ok(Text { offset: field.offset, size: field.size, elsewhere: field.elsewhere })
+        if !is_position && field.kind != Kind::Characters {
+            return Err(TraceError::new(format!("the field {name} of {} is no text", self.name)));
+        }
+        Ok(Text { offset: field.offset, size: field.size, kind: field.kind })
     }
 
     fn needed(&self, name: &str) -> Result<&Field, TraceError> {
@@ -101,9 +131,24 @@ fn fields(text: &str) -> Result<Vec<Field>, TraceError> {
         }
         let last = declaration.split_whitespace().last().ok_or_else(bad)?;
         let name = last.split('[').next().unwrap_or(last).trim_start_matches('*').to_owned();
-        fields.push(Field { name, offset, size, signed, elsewhere: declaration.starts_with("__data_loc") });
+        fields.push(Field { name, offset, size, signed, kind: kind(declaration) });
     }
     Ok(fields)
+}
+
+/// Of `u32 xid`, `char comm[16]`, `__data_loc char[] name`.
+fn kind(declaration: &str) -> Kind {
+    let is_array = declaration.contains('[');
+    let is_text =
+        is_array && declaration.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == "char");
+    match declaration.split_whitespace().next() {
+        Some("__data_loc") if is_text => Kind::CharactersFromStart,
+        Some("__rel_loc") if is_text => Kind::CharactersFromField,
+        Some("__data_loc" | "__rel_loc") => Kind::Other,
+        _ if is_text => Kind::Characters,
+        _ if is_array => Kind::Other,
+        _ => Kind::Number,
+    }
 }
 
 /// A number in a record.
@@ -136,7 +181,7 @@ impl Number {
 pub struct Text {
     offset: usize,
     size: usize,
-    elsewhere: bool,
+    kind: Kind,
 }
 
 impl Text {
@@ -144,12 +189,13 @@ impl Text {
     #[inline]
     pub fn of(self, record: &[u8]) -> Option<&[u8]> {
         let bytes = record.get(self.offset..self.offset + self.size)?;
-        let bytes = if self.elsewhere {
-            let place = u32::from_le_bytes(bytes.try_into().ok()?);
-            let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
-            record.get(offset..offset + length)?
-        } else {
+        let bytes = if self.kind == Kind::Characters {
             bytes
+        } else {
+            let position = u32::from_le_bytes(bytes.try_into().ok()?);
+            let from = if self.kind == Kind::CharactersFromField { self.offset + self.size } else { 0 };
+            let (offset, length) = (from + (position & 0xffff) as usize, (position >> 16) as usize);
+            record.get(offset..offset + length)?
         };
         Some(&bytes[..bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len())])
     }
