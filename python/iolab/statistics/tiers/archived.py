@@ -70,11 +70,9 @@ class ArchiveEvents(Events):
     """Events of an archived recording."""
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> ArchiveScan:
-        """As `Tier.read`."""
         return ArchiveScan(frame, self._windows(frame, spans))
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         return [_part(window, tables.EVENTS, self.name) for window in self._windows(frame, spans)]
 
 
@@ -82,15 +80,12 @@ class ArchiveScan(Scan):
     """Scans of the events of an archive."""
 
     def open_engine(self, window: Window) -> Engine:
-        """As `Scan.open_engine`."""
         return open_engine(window)
 
     def attach(self, engine: Engine, window: Window) -> None:
-        """As `Scan.attach`."""
         attach(engine, window)
 
     def count_all(self, engine: Engine, window: Window) -> int:
-        """As `Scan.count_all`."""
         conditions, bound = window.conditions([])
         sql = f"SELECT CAST(sum(count) AS BIGINT) AS n FROM events {where(conditions)}"
         return single(engine.ask(sql, bound)["n"]) or 0
@@ -100,16 +95,13 @@ class ArchiveMaps(SegmentMaps):
     """Segment maps of an archived recording."""
 
     def find_files(self, window: Window, y: Y) -> MapFiles:
-        """As `SegmentMaps.find_files`."""
         return _map_files(window, y)
 
     @property
     def reading(self) -> type[MapReading]:
-        """As `SegmentMaps.reading`."""
         return ArchiveMapReading
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         return [_part(frame.window, tables.SEGMENT_MAPS, self.name)]
 
 
@@ -119,7 +111,6 @@ class ArchiveMapReading(MapReading):
     def _sums(
         self, window: Window, files: Sequence[MapFile], by: Collection[str], is_timed: bool
     ) -> MapRows:
-        """As `MapReading._sums`."""
         base = self._frame.window
         inside = [
             '"map" = $map',

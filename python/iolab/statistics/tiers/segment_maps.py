@@ -133,7 +133,6 @@ class SegmentMaps:
         return files if isinstance(files, str) else frame
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
-        """As `Tier.covers`."""
         files = self.files(frame)
         if isinstance(files, str):
             return files
@@ -150,7 +149,6 @@ class SegmentMaps:
         ]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
-        """As `Tier.cost`."""
         files = self.files(frame)
         if isinstance(files, str) or _cut_reason(frame.window.between(*span[2:])):
             return None
@@ -158,13 +156,11 @@ class SegmentMaps:
         return Cost(len(read), sum(file.file.bytes or 0 for file in read))
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> MapReading:
-        """As `Tier.read`."""
         files = self.files(frame)
         assert isinstance(files, MapFiles)
         return self.reading(frame, files, spans, self.find_files)
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         files = self.files(frame)
         assert isinstance(files, MapFiles)
         lines = frame.window.snap.recording.catalogue().segments.lines
