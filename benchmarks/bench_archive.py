@@ -2,13 +2,17 @@
 """Questions to an archive of a made-up fleet, against a count of the same rows by the same engine.
 
 Each host has 10 thousand I/Os a second with latencies of its own; one host is slower. The archive is
-made in a temporary directory and removed: 11 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
+made in a temporary directory and removed: 8 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
 (8 million). IOLAB_BENCH_HOSTS: hosts (4). IOLAB_BENCH_RECORDING: a recording with the latencies that
 hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or sc://HOST:PORT.
+IOLAB_BENCH_FOLDER: a directory for the archive, which is not removed. The next run pushes the hosts
+that it lacks. IOLAB_BENCH_QUESTION: a word of the question to ask (all). IOLAB_BENCH_ROUNDS: pairs
+of it and the count (3). IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import tempfile
@@ -28,7 +32,8 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
+from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
+from iolab.statistics.ask.outliers import rank_hosts
 from iolab.statistics.engine.cells import bucket_of
 from iolab.statistics.engine.engine import Engine
 
@@ -38,7 +43,9 @@ ENGINE = os.environ.get("IOLAB_BENCH_ENGINE")
 SEGMENT = 500_000
 APART_NS = 100_000
 SLOW = 1.5
-ROUNDS = 3
+ROUNDS = int(os.environ.get("IOLAB_BENCH_ROUNDS", "3"))
+QUESTION = os.environ.get("IOLAB_BENCH_QUESTION", "")
+PUSH_S = float(os.environ.get("IOLAB_BENCH_PUSH_S", "inf"))
 
 
 def shape_of_latencies(chance: np.random.Generator) -> Any:
@@ -93,25 +100,35 @@ def questions(recordings: list[ArchivedEvents]) -> dict[str, Any]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as name:
-        folder = Path(name)
+    with contextlib.ExitStack() as stack:
+        name = os.environ.get("IOLAB_BENCH_FOLDER")
+        folder = Path(
+            name or stack.enter_context(tempfile.TemporaryDirectory(prefix="iolab-bench-"))
+        )
         archive = Archive.open(str(folder / "archive"), create=True)
-        pushes = [push_host(folder, archive, number) for number in range(HOSTS)]
-        events = sum(count for count, _ in pushes)
-        rate = events / sum(passed for _, passed in pushes)
+        known = {item.host for item in archive.recordings()}
+        begin = time.perf_counter()
+        pushes = [
+            push_host(folder, archive, number)
+            for number in range(HOSTS)
+            if f"host{number:03}" not in known and time.perf_counter() - begin < PUSH_S
+        ]
+        if pushes:
+            events = sum(count for count, _ in pushes)
+            rate = events / sum(passed for _, passed in pushes)
+            print(f"push: {events:,} I/Os of {len(pushes)} hosts, {rate:,.0f} a second", flush=True)
         rows, files, size = archive.size()["events"]
-        print(
-            f"push: {events:,} I/Os of {HOSTS} hosts, {rate:,.0f} a second, {size / rows:.2f} bytes an I/O, "
-            f"{files} files",
-            flush=True,
-        )
-        start = time.perf_counter()
-        done = compact(archive)["events"]
-        expire(archive, age_ns=0)
-        print(
-            f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
-            flush=True,
-        )
+        print(f"{rows:,} rows, {size / rows:.2f} bytes a row, {files} files", flush=True)
+        if float("inf") > PUSH_S:
+            return
+        if pushes:
+            start = time.perf_counter()
+            done = compact(archive)["events"]
+            expire(archive, age_ns=0)
+            print(
+                f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
+                flush=True,
+            )
         cluster = None if ENGINE is None else Cluster.connect(ENGINE)
         recordings = open_recordings(archive, archive.recordings(), cluster)
         keys = [recording.key for recording in recordings]
@@ -129,7 +146,10 @@ def main() -> None:
                 engine.ask(sql)
 
         for text, question in questions(recordings).items():
-            paired(text, question, count, against="count(*) of a column", rounds=ROUNDS)
+            if QUESTION in text:
+                paired(text, question, count, against="count(*) of a column", rounds=ROUNDS)
+        if QUESTION:
+            return
         ranked = questions(recordings)["outlier hosts"]()
         print(f"the most unlike host: {ranked[0].host}, distance {ranked[0].distance:.3f}")
         print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")

@@ -24,6 +24,8 @@ import pyarrow as pa
 from bench_heatmap import write_log
 from pairs import paired
 
+from iolab import _core
+from iolab.recording.base.checked_files import THREADS
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
@@ -32,6 +34,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.cells import bucket_of
+from iolab.statistics.tiers.map_sums import EVER
 
 MILLIONS = max(1, int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000")) // 1_000_000)
 LINES = int(os.environ.get("IOLAB_BENCH_LINES", "5000000"))
@@ -182,6 +185,29 @@ def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
     )
 
 
+def against_reading(directory: Path) -> None:
+    """The sums of all default maps of latency, against reading the same files."""
+    files = sorted((directory / "histograms/1s/io.latency").iterdir())
+
+    def add_up() -> int:
+        (*_, ios, _), _ = _core.sum_maps(
+            [(file, 0) for file in files],
+            "block",
+            5 * 10**9,
+            EVER,
+            by=["index"],
+            is_timed=False,
+            threads=THREADS,
+        )
+        return int(np.frombuffer(ios, "<i8").sum())
+
+    def read() -> int:
+        return sum(len(file.read_bytes()) for file in files)
+
+    assert add_up() == MILLIONS * 10**6
+    paired(f"default maps of {MILLIONS} M events", add_up, read, against="reading their files")
+
+
 def ask_warm(directory: Path, segments: int, rounds: int = 7) -> None:
     """Questions in one process, as a service answers them: each was asked once before, about the
     same span (its answer is remembered) or about another one (sums of maps are)."""
@@ -246,6 +272,7 @@ def main() -> None:
         print(
             f"recording of {MILLIONS} M events written in {time.perf_counter() - start:.0f} s, {size / MILLIONS / 1e6:.2f} bytes an I/O"
         )
+        against_reading(directory)
         for name, question in QUESTIONS.items():
             ask(directory, name, question)
         for segments in SEGMENTS:

@@ -14,6 +14,29 @@ def sealed_statuses(folder: Path, after: int) -> tuple[dict[int, tuple[int, int,
     """Statuses of the sealed files of a folder with numbers beyond `after`, by number (inode, size,
     ns of the last change), and whether one vanished meanwhile. OSError where it can't be read."""
 
+def sum_maps(
+    maps: list[tuple[Path | bytes, int]],
+    source: str,
+    interval_ns: int,
+    span: tuple[int, int],
+    *,
+    by: list[str],
+    is_timed: bool,
+    threads: int,
+) -> tuple[list[bytes], list[tuple[str | None, str | None]]]:
+    """Sums of default maps, each a file or its content, with the number of its group.
+
+    Args:
+        source: of the I/Os. interval_ns: of columns of time. span: of the starts of seconds.
+        by: what is distinguished of `index`, `op`, `device`. is_timed: whether time is summed.
+    Returns:
+        Columns (little-endian) of rows that add up: group (uint32), column (int64, a multiple of
+        the interval), bucket (uint32), key (uint32), I/Os, ns spent in them (int64); and the keys
+        (operation, device).
+    Raises:
+        OSError: a file can't be opened. ValueError(place, reason): a map can't be read here.
+    """
+
 def grid_index(value: int, bits: int) -> int: ...
 def grid_bounds(index: int, bits: int) -> tuple[int, int]: ...
 def take_over_fio_bins(bins: list[tuple[int, int]]) -> tuple[list[int], list[int]]: ...

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .charts.book import ChartBook
     from .compare.axes import Where
     from .compare.model import Comparison, Warning
+    from .notebook import MapWidget
     from .recording.base.counts import HeatCounts, Weight
     from .recording.read.recording import Recording
     from .recording.read.trace import Trace
@@ -192,6 +193,90 @@ class Events:
             source=source,
         )
         return Map(self.path.name, counts)
+
+    def explore(
+        self,
+        y: str = "latency",
+        *,
+        where: Names = None,
+        from_: Moment = None,
+        to: Moment = None,
+        interval: str | int | None = None,
+        columns: int = 1000,
+        source: str | None = None,
+    ) -> MapWidget:
+        """The map of `heatmap` as a widget: drag to mark a part, Shift+drag to pan, and ask `who()`
+        or `crop()` about the part in Python.
+
+        UsageError where `anywidget` is not installed.
+        """
+        try:
+            from .notebook import MapWidget
+        except ImportError as error:
+            raise UsageError(
+                "widgets need the package anywidget",
+                where="explore",
+                hint="install iolab[notebook], or use heatmap()",
+            ) from error
+        from .heatmap.figure import Named
+        from .recording.base.conditions import parse_where
+        from .recording.read.trace import Trace, dimensions
+        from .statistics.ask.attribution import Rectangle, Who, who
+        from .statistics.ask.drill import dimensions_of
+        from .statistics.ask.query import heat
+
+        conditions = parse_where(_listed(where) or [])
+        span = self._span(from_, to)
+
+        def read(
+            events: Trace | Recording, more: Where, *, interval_ns: int | None = None
+        ) -> HeatCounts:
+            return heat(
+                events,
+                y,
+                where={**conditions, **more},
+                from_ns=span[0],
+                until_ns=span[1],
+                interval_ns=interval_ns or _length(interval),
+                columns=columns,
+                source=source,
+            )
+
+        counts = read(self._held, {})
+
+        def part(events: Trace | Recording, more: Where) -> HeatCounts:
+            return read(events, more, interval_ns=counts.interval_ns)
+
+        fields = (
+            dimensions([self._held], counts, part)[0]
+            if isinstance(self._held, Trace)
+            else dimensions_of([self._held], counts, part)[0]
+        )
+
+        def who_is(rectangle: Rectangle) -> Who:
+            return who(self._held, y, rectangle, where=conditions, around=span, source=source)
+
+        def crop(rectangle: Rectangle) -> Map:
+            cropped = heat(
+                self._held,
+                y,
+                where=conditions,
+                from_ns=rectangle.from_ns,
+                until_ns=rectangle.until_ns,
+                low=rectangle.low,
+                high=rectangle.high,
+                columns=columns,
+                source=source,
+            )
+            return Map(self.path.name, cropped)
+
+        framed = counts.framed()
+        return MapWidget(
+            Named(self.path.name, framed, tuple(fields)),
+            Map(self.path.name, counts).svg,
+            who_is,
+            crop,
+        )
 
     def query(
         self,

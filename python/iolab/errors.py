@@ -8,7 +8,6 @@ it into a line on stderr and an exit code; everything below raises.
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
@@ -82,6 +81,9 @@ def sudo_command(*words: str) -> str:
     """A command line of iolab as root. It has the path of this installation where sudo would not
     find `iolab`, or would find another one."""
     program = Path(sys.executable).with_name("iolab")
+    # each command loads this module, and few ask this
+    import shutil
+
     usual = shutil.which("iolab", path=_SECURE_PATH)
     if usual and (not program.is_file() or Path(usual).samefile(program)):
         command = ["iolab"]

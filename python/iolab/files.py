@@ -11,7 +11,6 @@ import errno
 import io
 import mmap
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -157,7 +156,7 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
     wait for the disk. Raises OSError.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    temporary = f".{path.name}.{secrets.token_hex(8)}.tmp"
+    temporary = f".{path.name}.{os.urandom(8).hex()}.tmp"
     try:
         descriptor = os.open(
             temporary,

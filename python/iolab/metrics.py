@@ -229,6 +229,7 @@ def percentile_name(percent: float) -> str:
     return f"p{percent:.6f}".rstrip("0").rstrip(".")
 
 
+@cache
 def sort_key(name: str) -> tuple[int, str]:
     """Order in which reports list metrics: throughput, latency from mean to tail, devices, the
     rest."""

@@ -82,6 +82,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "fio": "iolab.workloads.fio:FioWorkload",
         "files": "iolab.workloads.files:FilesWorkload",
         "picture": "iolab.workloads.picture:PictureWorkload",
+        "program": "iolab.workloads.program:ProgramWorkload",
     },
     "source": {
         "diskstats": "iolab.sources.diskstats:DiskstatsSource",

@@ -14,14 +14,17 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+import iolab
+from iolab.api import Events
+from iolab.errors import UsageError
 from support.waiting import PATIENCE
 
 NOTEBOOKS = {"openzfs-447", "recording", "own-study"}
 
 
 def run_notebook(path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """Outputs of each code cell. The kernel has neither ipywidgets nor iolab's directory in PATH,
-    as where a notebook is opened in an editor."""
+    """Outputs of each code cell. The kernel does not have iolab's directory in PATH, as where a
+    notebook is opened in an editor."""
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setenv("TMPDIR", str(directory))
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
@@ -51,6 +54,11 @@ def test_a_notebook_runs(
     outputs = run_notebook(root / f"examples/notebooks/{name}.ipynb", tmp_path, monkeypatch)
     assert len(outputs) >= 4
     assert all(map(is_rich, outputs))
+    if name == "recording":
+        widget, cropped = outputs[-2][0]["data"], outputs[-1][0]["data"]
+        # the widget is a picture where no kernel runs
+        assert {"application/vnd.jupyter.widget-view+json", "image/svg+xml"} <= set(widget)
+        assert cropped["image/svg+xml"] != widget["image/svg+xml"]
 
 
 @pytest.mark.fio
@@ -70,6 +78,17 @@ def test_the_kernel_is_that_of_the_tests() -> None:
 
     spec = KernelSpecManager().get_kernel_spec("python3")
     assert spec.argv[0] in ("python", sys.executable)
+
+
+def test_a_missing_widget_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("time:ms,latency:us\n1,100\n2,300\n")
+    events = iolab.open(trace)
+    assert isinstance(events, Events)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "iolab.notebook", raising=False)
+    with pytest.raises(UsageError, match="anywidget"):
+        events.explore()
 
 
 def test_every_notebook_is_run(root: Path) -> None:

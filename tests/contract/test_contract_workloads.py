@@ -20,17 +20,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fio": {"runtime": "3s", "ramp": "1s", "options": {"size": "1m", "numjobs": 2, "rw": "write"}},
     "files": {"runtime": "3s", "files": 4, "size": "1m", "parallel": 2, "op": "read"},
     "picture": {"runtime": "3s", "text": "io", "per_pixel": 30},
+    "program": {"runtime": "5s", "command": ["tool", "--all"], "space": "1m"},
 }
-"""Sound options of each kind that last three seconds."""
+"""Sound options of each kind that last three seconds, or at most five."""
 
 LOADS: dict[str, tuple[int, float, float, bool]] = {
     "fio": (2, 3.0, 1.0, False),
     "files": (2, 3.0, 0.0, False),
     "picture": (1, 3.0, 0.0, True),
+    "program": (1, 5.0, 0.0, False),
 }
 """What those options ask for: jobs, runtime, ramp, and whether I/Os come at a rate of their own."""
 
-DEVICES = {"fio": "/dev/loop0:/dev/loop1", "picture": "/dev/loop0"}
+DEVICES = {"fio": "/dev/loop0:/dev/loop1", "picture": "/dev/loop0", "program": "/dev/loop0"}
 """Devices that each kind can take; a set of files takes none."""
 
 
@@ -93,8 +95,13 @@ def test_a_device_is_all_that_its_job_names(kind: str, workload: Any) -> None:
     assert workload.layout(Place("/dev/loop0", "device")) is None
 
 
-def test_a_layout_measures_nothing_and_leaves_the_job_s_own_files_alone(workload: Any) -> None:
+def test_a_layout_measures_nothing_and_leaves_the_job_s_own_files_alone(
+    kind: str, workload: Any
+) -> None:
     job, layout = workload.job(Place("/some/place")), workload.layout(Place("/some/place"))
+    if kind == "program":  # which makes its files itself
+        assert layout is None
+        return
     assert layout is not None
     assert layout.main in layout.files
     assert not layout.files.keys() & job.files.keys()
@@ -115,9 +122,11 @@ def test_making_a_job_touches_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_tool_is_told_with_the_way_to_get_it(kind: str) -> None:
+def test_a_missing_tool_is_named_with_the_way_to_get_it(kind: str, workload: Any) -> None:
+    host = FakeHost(FakeClock())
+    arguments = (host, {"the cell": workload}) if kind == "program" else (host,)
     with pytest.raises(RunError) as caught:
-        registry.load("workload", kind).tools(FakeHost(FakeClock()))
+        (workload.check if kind == "program" else workload.tools)(*arguments)
     assert "install" in (caught.value.hint or "")
 
 

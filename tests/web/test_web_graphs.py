@@ -298,6 +298,13 @@ def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
     who = frame(page, LATENCY).locator(".who")
     who.locator("table").first.wait_for()
     expect(who).to_contain_text(re.compile(r"\d+ I/Os inside"))
+    # its right edge is dragged to a later second, its inside to an earlier one
+    head = who.locator("strong").first
+    expect(head).to_have_text(re.compile(r"22:13:4[12]\S* – 22:13:50"))
+    drag(page, at(page, LATENCY, 30, 0.15), at(page, LATENCY, 35, 0.15))
+    expect(head).to_have_text(re.compile(r"22:13:4[12]\S* – 22:13:55"))
+    drag(page, at(page, LATENCY, 28, 0.15), at(page, LATENCY, 27, 0.15))
+    expect(head).to_have_text(re.compile(r"22:13:4[01]\S* – 22:13:5[34]"))
     row = who.get_by_role("row", name=re.compile("^backup"))
     expect(row).to_contain_text("100 %")
     picture(page, "who")
@@ -319,6 +326,11 @@ def test_a_part_is_marked_and_asked_by_keyboard(show: Any) -> None:
         page.keyboard.press(key)
     frame(page, LATENCY).locator(".who table").first.wait_for()
     expect(page.locator(".tooltip")).to_contain_text("latency:")
+    head = frame(page, LATENCY).locator(".who strong").first
+    for key in ("Control+ArrowRight", "Control+Shift+ArrowUp"):
+        before = head.inner_text()
+        page.keyboard.press(key)
+        expect(head).not_to_have_text(before)
     page.keyboard.press("Escape")
     expect(frame(page, LATENCY).locator(".who")).to_have_count(0)
     page.keyboard.press("Enter")

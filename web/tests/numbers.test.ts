@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ceiling, columnsIn, layersOf, mostOf, OTHERS, runs, stacked, valuesOf } from "../src/canvas/lines";
+import {
+	ceiling,
+	columnsIn,
+	layersOf,
+	mostOf,
+	OTHERS,
+	recordedPart,
+	runs,
+	stacked,
+	valuesOf,
+	wholeColumns,
+} from "../src/canvas/lines";
 import { chosenLayers, Numbers } from "../src/canvas/numbers";
 import type { SeriesAnswer, StackAnswer } from "../src/generated/api";
 
@@ -155,6 +166,26 @@ describe("numbers over time", () => {
 		expect(zoomed.settle({ from: 2e9, to: 3e9 })).toBe(true);
 		expect(zoomed.settle({ from: 2e9, to: 3e9 })).toBe(false);
 		expect(zoomed.axis.high).toBe(ceiling(6));
+	});
+
+	it("make no axis for a column that is not complete, and say how much of it was recorded", () => {
+		const cut = { ...series, first_ns: 6e9, until_ns: 7.25e9, values: [null, 3, 900] };
+		const numbers = new Numbers({ ...look, answer: cut, stacked: false });
+		numbers.settle({ from: 0, to: 3e9 });
+		expect(numbers.axis.high).toBe(ceiling(3));
+		expect(numbers.at(2.1e9, 0)).toMatchObject({ recorded: "250 ms of 1 s" });
+		expect(numbers.at(1.5e9, 0)).not.toHaveProperty("recorded");
+		// nothing else is shown
+		numbers.settle({ from: 2e9, to: 3e9 });
+		expect(numbers.axis.high).toBe(ceiling(900));
+	});
+
+	it("have whole columns within the recorded part, or all where none is whole", () => {
+		const part = (first_ns: number, until_ns: number) => recordedPart({ ...series, first_ns, until_ns });
+		expect(wholeColumns(part(5e9, 8e9), 1e9, 3)).toEqual([0, 3]);
+		expect(wholeColumns(part(5.5e9, 7.5e9), 1e9, 3)).toEqual([1, 2]);
+		expect(wholeColumns(part(5e9 + 200, 8e9 - 200), 1e9, 3)).toEqual([0, 3]);
+		expect(wholeColumns(part(6.2e9, 6.8e9), 1e9, 3)).toEqual([0, 3]);
 	});
 
 	it("say what is under the pointer", () => {

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import vectors from "../../tests/vectors/names.json";
+import { FEW, filledInterval, MANY } from "../src/api/columns";
 import {
 	add,
 	close,
@@ -202,21 +203,34 @@ describe("a drag over the strip", () => {
 
 describe("the strip of the whole recording", () => {
 	it("is as high as its largest column, and blank where nothing was recorded", () => {
-		const answer = { t0_ns: 1000, interval_ns: 100, values: [10, null, 20, 0] };
-		expect(pathOf(answer, 1000, 1400)).toBe(
-			"M0.0 100V52.5H250.0V100ZM500.0 100V5.0H750.0V100ZM750.0 100V100.0H1000.0V100Z",
-		);
-		expect(pathOf(answer, 1050, 1250)).toContain("M0.0 100V52.5H250.0");
-		expect(pathOf({ ...answer, values: [0, null] }, 1000, 1400)).toBe("");
-		expect(pathOf({ ...answer, values: [] }, 1000, 1400)).toBe("");
+		const answer = { t0_ns: 1000, interval_ns: 100, values: [10, null, 20, 0], complete: [0, 4] as const };
+		const span = { from: 1000, until: 1400 };
+		expect(pathOf(answer, span)).toBe("M0.0 100V52.5H250.0V100ZM500.0 100V5.0H750.0V100ZM750.0 100V100.0H1000.0V100Z");
+		expect(pathOf(answer, { from: 1050, until: 1250 })).toContain("M0.0 100V52.5H250.0");
+		expect(pathOf({ ...answer, values: [0, null] }, span)).toBe("");
+		expect(pathOf({ ...answer, values: [] }, span)).toBe("");
 	});
 	it("shows a column that is much smaller than the largest", () => {
-		expect(pathOf({ t0_ns: 0, interval_ns: 1, values: [1e6, 1] }, 0, 2)).toContain("V98.0");
+		const answer = { t0_ns: 0, interval_ns: 1, values: [1e6, 1], complete: [0, 2] as const };
+		expect(pathOf(answer, { from: 0, until: 2 })).toContain("V98.0");
+	});
+	it("is no higher for a column that is not complete, which is a path of its own", () => {
+		const answer = { t0_ns: 0, interval_ns: 100, values: [10, 20, 900], complete: [0, 2] as const };
+		const all = { from: 0, until: 210 };
+		expect(pathOf(answer, all)).toBe("M0.0 100V52.5H476.2V100ZM476.2 100V5.0H952.4V100Z");
+		expect(pathOf(answer, all, false)).toBe("M952.4 100V0.0H1000.0V100Z");
+	});
+	it("has columns by pixels, and by I/Os where they are shorter than a second", () => {
+		expect(filledInterval(7e9 / 700, FEW, 10_000)).toBe(10e6);
+		expect(filledInterval(7e9 / 700, FEW, 100)).toBe(200e6);
+		expect(filledInterval(7e9 / 700, MANY, 100)).toBe(1e9);
+		expect(filledInterval(7e9 / 700, FEW, null)).toBe(1e9);
+		expect(filledInterval(7200e9 / 700, FEW, 1e6)).toBe(15e9);
 	});
 	it("says rate, p99 and losses of a moment, and the largest of each", () => {
 		const lane = (name: string, values: (number | null)[]) => ({
 			name,
-			columns: { t0_ns: 1000, interval_ns: 100, values },
+			columns: { t0_ns: 1000, interval_ns: 100, values, complete: [0, 3] as const },
 			colour: "",
 			words: (value: number) => `${value}!`,
 		});

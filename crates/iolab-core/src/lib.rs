@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod block;
 pub mod cells;
+pub mod columns;
 pub mod digest;
 pub mod errno;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod ledger;
 pub mod linear;
 pub mod lines;
 pub mod log2;
+pub mod map_sums;
 pub mod names;
 pub mod nfs;
 pub mod number;

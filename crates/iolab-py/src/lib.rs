@@ -2,6 +2,7 @@
 //! `iolab._core`: conversions and error mapping only; what it does is in `iolab-core`.
 
 mod frames;
+mod maps;
 mod traces;
 
 use iolab_core::{digest, fio_bins, grid, histogram, log2, statuses};
@@ -30,6 +31,8 @@ mod _core {
 
     #[pymodule_export]
     use frames::FrameReader;
+    #[pymodule_export]
+    use maps::sum_maps;
     #[pymodule_export]
     use traces::{trace_detect, trace_events, trace_formats, trace_heatmap, trace_ops, trace_summary, TraceEvents};
 

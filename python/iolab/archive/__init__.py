@@ -7,6 +7,7 @@ from __future__ import annotations
 from .fetch import Fetched, choose, fetch
 from .maintenance import compact, expire
 from .push import Pushed, push
+from .retention import delete_by_age
 from .store import Archive, ArchivedRecording
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Pushed",
     "choose",
     "compact",
+    "delete_by_age",
     "expire",
     "fetch",
     "push",

@@ -15,6 +15,7 @@ from ..errors import ResultsError, UsageError
 from ..recording.base.schema import EVENTS, SAMPLES
 from ..recording.write.writer import RecordingWriter
 from . import tables
+from .retention import read_deleted
 from .scan import recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 
@@ -195,6 +196,10 @@ def _take_coverage(
 ) -> None:
     """Sessions and losses within the span; what is not archived yet is a gap."""
     key = archived.recording
+    deleted = read_deleted(archive, "events", [key]).get(key)
+    if deleted is not None and from_ns < deleted.until_ns:
+        end_ns = min(deleted.until_ns, until_ns)
+        writer.loss("gap", "", from_ns, end_ns, None, "events were deleted from the archive by age")
     for row in archive.read(tables.COVERAGE, expressions().EqualTo("recording", key)).to_pylist():
         if row["kind"] == "session":
             _take_session(writer, row, from_ns, until_ns, archived.until_ns or 0)

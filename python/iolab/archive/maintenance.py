@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import tables
-from .store import Archive, explain_errors
+from .faults import explain_errors
+from .store import Archive
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Expired:
     failed: int = 0
 
 
-class _ChangedError(Exception):
+class ChangedError(Exception):
     """Another writer changed files of a group."""
 
 
@@ -129,7 +130,7 @@ def _join(archive: Archive, table: Table, group: Sequence[Any]) -> Compacted:
     from pyiceberg.exceptions import ValidationException
 
     iceberg = archive.table(table)
-    rows = _rows(archive, table, iceberg, group)
+    rows = read_files(archive, table, iceberg, group)
     size_before = sum(task.file.file_size_in_bytes for task in group)
     if rows.num_rows:
         name = f"{table.name}-compacted-{uuid.uuid4().hex}.parquet"
@@ -141,7 +142,7 @@ def _join(archive: Archive, table: Table, group: Sequence[Any]) -> Compacted:
     def change(transaction: Any) -> None:
         present = {task.file.file_path for task in archive.table(table).scan().plan_files()}
         if not addresses <= present:
-            raise _ChangedError
+            raise ChangedError
         with transaction.update_snapshot().overwrite() as update:
             for task in group:
                 update.delete_data_file(task.file)
@@ -150,14 +151,14 @@ def _join(archive: Archive, table: Table, group: Sequence[Any]) -> Compacted:
 
     try:
         archive.commit(table, change)
-    except (_ChangedError, ValidationException):
+    except (ChangedError, ValidationException):
         if address is not None:
-            _delete(iceberg.io, [address])
+            delete_files(iceberg.io, [address])
         return Compacted(skipped=len(group))
     return Compacted(len(group), int(address is not None), size_before, size)
 
 
-def _rows(archive: Archive, table: Table, iceberg: Any, group: Sequence[Any]) -> pa.Table:
+def read_files(archive: Archive, table: Table, iceberg: Any, group: Sequence[Any]) -> pa.Table:
     """The rows of files, without those that another engine deleted, in the order of the table."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan
@@ -200,7 +201,7 @@ def _expire_table(archive: Archive, table: Table, until_ms: int) -> Expired:
     # files that came back meanwhile: a snapshot may be made of older ones
     with explain_errors(archive.url, f"read table {table.name}"):
         unused -= _files(iceberg.io, archive.table(table).snapshots())
-    failed = _delete(iceberg.io, sorted(unused))
+    failed = delete_files(iceberg.io, sorted(unused))
     return Expired(len(old), len(unused) - failed, failed)
 
 
@@ -218,7 +219,7 @@ def _files(store: Any, snapshots: Sequence[Any]) -> set[str]:
     return addresses
 
 
-def _delete(store: Any, addresses: Sequence[str]) -> int:
+def delete_files(store: Any, addresses: Sequence[str]) -> int:
     """Delete files; how many could not be."""
     failed = len(addresses)
     for address in addresses:

@@ -32,16 +32,6 @@ def push_observations(
         [{**row, "results": key} for row in rows], schema=tables.OBSERVATIONS.columns
     )
     of_these = expressions().EqualTo("results", key)
-    old = archive.read(tables.OBSERVATIONS, of_these)
-    order = [("run", "ascending"), ("metric", "ascending")]
-    if old.select(new.column_names).sort_by(order).equals(new.sort_by(order)):
-        return PushedObservations(key, new.num_rows, 0)
-
-    def change(transaction: Any) -> None:
-        if old.num_rows:
-            transaction.delete(of_these)
-        if new.num_rows:
-            transaction.append(new)
-
-    archive.commit(tables.OBSERVATIONS, change)
-    return PushedObservations(key, new.num_rows, old.num_rows)
+    return PushedObservations(
+        key, new.num_rows, archive.replace(tables.OBSERVATIONS, of_these, new)
+    )

@@ -4,7 +4,8 @@
 Every row arrives exactly once. A group of segments is written as Parquet files, then added to the
 table of its rows in one commit, then listed in `segments`. A push that was killed between these
 steps is completed by the next one: rows that are in a table without a line in `segments` are
-replaced.
+replaced. Each commit reads what it depends on, so that two processes that push copies of one
+recording replace the rows of each other, and list each segment once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Pushed:
     """What a push did.
 
     Attributes:
-        recording: key of the recording in the archive.
+        recording, host: key of the recording in the archive, and its host.
         files, present: sealed files pushed now, and archived before.
         events, samples: I/Os and readings pushed now.
         bytes: written.
@@ -71,6 +72,7 @@ class Pushed:
     through: int = 0
     deleted: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def push(
         _push_about(archive, recording, key, behind, refused, archived)
     return replace(
         done,
+        host=catalogue.facts.host,
         refused=refused,
         behind=sum(rows for rows, _ in behind.values()),
         through=_through(catalogue, refused),
@@ -225,15 +228,13 @@ def _push_group(
     written = _add(archive, _TABLES[kind], rows, key, numbers)
     if maps:
         written += _add(archive, tables.SEGMENT_MAPS, maps, key, numbers)
-    archive.commit(
-        tables.SEGMENTS,
-        lambda change: change.append(pa.Table.from_pylist(listed, schema=tables.SEGMENTS.columns)),
-    )
+    listed = _list(archive, key, listed)
+    files = len({line["segment"] for line in listed})
     counts = sum(line["count"] for line in listed)
     return Pushed(
         key,
-        done.files + len(numbers),
-        done.present,
+        done.files + files,
+        done.present + len(numbers) - files,
         done.events + (counts if kind == "events" else 0),
         done.samples + (counts if kind == "samples" else 0),
         done.bytes + written,
@@ -326,17 +327,33 @@ def _segment_lines(rows: pa.Table, kind: Kind) -> list[dict[str, Any]]:
     ]
 
 
+def _list(archive: Archive, key: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add lines to `segments`; returns them without those that another process listed meanwhile."""
+    import pyarrow as pa
+
+    new = lines
+
+    def change(transaction: Any) -> None:
+        nonlocal new
+        present = _read_archived(archive, key)
+        new = [line for line in lines if (line["kind"], line["segment"]) not in present]
+        if new:
+            transaction.append(pa.Table.from_pylist(new, schema=tables.SEGMENTS.columns))
+
+    archive.commit(tables.SEGMENTS, change)
+    return new
+
+
 def _add(
     archive: Archive, table: Table, parts: Sequence[pa.Table], key: str, numbers: Sequence[int]
 ) -> int:
-    """Add rows of segments to a table in one commit, instead of rows of the same segments that a
-    killed push left. Returns bytes written."""
+    """Add rows of segments to a table in one commit. They replace rows of the same segments, of a
+    killed push or of another process. Returns bytes written."""
     import pyarrow as pa
 
     of_these = expressions().And(
         expressions().EqualTo("recording", key), expressions().In("segment", numbers)
     )
-    is_left = archive.read(table, of_these, ("segment",)).num_rows > 0
     addresses = []
     written = 0
     rows = pa.concat_tables(parts)
@@ -350,7 +367,7 @@ def _add(
         written += size
 
     def change(transaction: Any) -> None:
-        if is_left:
+        if archive.read(table, of_these, ("segment",)).num_rows:
             transaction.delete(of_these)
         transaction.add_files(addresses, check_duplicate_files=False)
 
@@ -487,21 +504,7 @@ def _push_about(
         (tables.RECORDINGS, [about]),
     ):
         new = pa.Table.from_pylist(rows, schema=table.columns)
-        of_this = expressions().EqualTo("recording", key)
-        old = archive.read(table, of_this)
-        is_same = sorted(old.to_pylist(), key=repr) == sorted(new.to_pylist(), key=repr)
-        if table is tables.RECORDINGS or not is_same:
-            archive.commit(table, _replacement(of_this, old, new))
-
-
-def _replacement(where: Any, old: pa.Table, new: pa.Table) -> Callable[[Any], None]:
-    def change(transaction: Any) -> None:
-        if old.num_rows:
-            transaction.delete(where)
-        if new.num_rows:
-            transaction.append(new)
-
-    return change
+        archive.replace(table, expressions().EqualTo("recording", key), new)
 
 
 def _coverage_of_refused(

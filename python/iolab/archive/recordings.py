@@ -20,8 +20,9 @@ from ..recording.catalogue import Catalogue
 from ..recording.ledger import Contents, Numbered
 from ..recording.read.damage import read_ledgers
 from ..recording.read.recording import Recording
-from ..recording.segments.segments import SealedFile, Segment
+from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
 from . import tables
+from .retention import TIERS, Deleted, Tier, read_deleted
 from .scan import DataFile, data_files, recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from .spark import Cluster
 
 Span = tuple[int, int]
+_NO_STATUS = (0, 0, 0)
+"""The status of a map: its rows are no file of their own."""
 
 
 class ArchivedEvents(Recording):
@@ -39,8 +42,8 @@ class ArchivedEvents(Recording):
     it.
 
     Attributes:
-        archive, archived: where it is, and its key. numbers: segments of events that are archived.
-        cluster: what reads its events and maps; None: this process.
+        archive, archived: where it is, and its key. cluster: what reads its events and maps; None:
+        this process.
     """
 
     in_archive = True
@@ -56,13 +59,26 @@ class ArchivedEvents(Recording):
         self.cluster = cluster
         self.archive = archive
         self.archived = archived
-        self.numbers = frozenset(catalogue.segments.lines)
         self._data_files: dict[tuple[str, str, Span], list[DataFile]] = {}
 
     @property
     def key(self) -> str:
         """Its key in the archive."""
         return self.archived.recording
+
+    def span(self) -> Span | None:
+        """As `Recording.span`, with segments of which age deleted the events and not the maps."""
+        lines = self.catalogue().segments.lines
+        mapped = self.catalogue().maps["io.latency"]
+        through = self.catalogue().facts.dropped_through
+        ends = [
+            (line["first_ns"], line["last_ns"])
+            for number, line in lines.items()
+            if number > through or number in mapped
+        ]
+        remaining = super().span()
+        ends += [] if remaining is None else [remaining]
+        return (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else None
 
     def files(self, table: Table, source: str, span: Span) -> list[DataFile]:
         """Data files that can hold rows of a source in a span."""
@@ -117,12 +133,18 @@ def open_recordings(
     where = expressions().In("recording", [item.recording for item in recordings])
     segments = _by_recording(archive, tables.SEGMENTS, where) if recordings else {}
     coverage = _by_recording(archive, tables.COVERAGE, where) if recordings else {}
+    keys = [item.recording for item in recordings]
+    deleted = {tier: read_deleted(archive, tier, keys) if keys else {} for tier in TIERS}
     return [
         ArchivedEvents(
             archive,
             item,
             _catalogue(
-                archive, item, segments.get(item.recording, []), coverage.get(item.recording, [])
+                archive,
+                item,
+                segments.get(item.recording, []),
+                coverage.get(item.recording, []),
+                {tier: by_key.get(item.recording, Deleted()) for tier, by_key in deleted.items()},
             ),
             cluster,
         )
@@ -142,6 +164,7 @@ def _catalogue(
     archived: ArchivedRecording,
     segments: Sequence[Mapping[str, Any]],
     coverage: Sequence[Mapping[str, Any]],
+    deleted: Mapping[Tier, Deleted],
 ) -> Catalogue:
     # no file has such a path: '#' is not in the path of an archive
     path = Path(f"{archive.url.removesuffix('/')}#{archived.recording}")
@@ -157,17 +180,31 @@ def _catalogue(
             for row in coverage
             if row["kind"] == "session"
         ],
+        dropped=_retention_facts(segments, deleted),
         is_signed=False,
     )
-    losses = [_loss(row) for row in coverage if row["kind"] != "session"]
+    events, maps = deleted["events"], deleted["maps"]
     lines = _lines([row for row in segments if row["kind"] == "events"])
+    losses = [
+        *(_loss(row) for row in coverage if row["kind"] != "session"),
+        *(_gap(lines[number]) for number in sorted(events.unmapped & lines.keys())),
+    ]
+    mapped = {
+        number: _NO_STATUS
+        for number in lines
+        if maps.through < number <= events.through and number not in events.unmapped
+    }
     ledgers = {
         **read_ledgers(path),
         LOSSES: Contents(Noted(lines=losses, single=losses)),
         SEGMENTS: Contents(Numbered(lines)),
     }
     sealed = {
-        "events": [SealedFile(number, path, line, line) for number, line in lines.items()],
+        "events": [
+            SealedFile(number, path, line, line)
+            for number, line in lines.items()
+            if number > events.through
+        ],
         "samples": [],
     }
     return Catalogue(
@@ -177,9 +214,43 @@ def _catalogue(
         None,
         ledgers,
         {kind: sealed[kind] for kind in KINDS},
-        {},
+        dict.fromkeys(MAP_NAMES, mapped),
         {kind: {} for kind in KINDS},
     )
+
+
+def _retention_facts(
+    segments: Sequence[Mapping[str, Any]], deleted: Mapping[Tier, Deleted]
+) -> dict[str, Any] | None:
+    """What age deleted, as `recording.json` has it; None for nothing."""
+    events, maps = deleted["events"], deleted["maps"]
+    if not events.through:
+        return None
+    counts: dict[str, int] = {}
+    for row in segments:
+        if row["kind"] == "events" and row["segment"] <= events.through:
+            counts[row["source"]] = counts.get(row["source"], 0) + row["count"]
+    return {
+        "through": events.through,
+        "until_ns": events.until_ns,
+        "segments": len({row["segment"] for row in segments if row["segment"] <= events.through}),
+        "events": counts,
+        "bytes": 0,
+        "maps_until_ns": maps.until_ns,
+    }
+
+
+def _gap(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The time of a segment without events and maps, as a loss."""
+    return {
+        "source": "",
+        "kind": "gap",
+        "from_ns": line["first_ns"],
+        "until_ns": line["last_ns"] + 1,
+        "count": None,
+        "words": "events were deleted by age, and there is no map of them",
+        "notes": 1,
+    }
 
 
 def _loss(row: Mapping[str, Any]) -> dict[str, Any]:

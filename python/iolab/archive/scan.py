@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .store import Archive, explain_errors, expressions
+from .faults import explain_errors
+from .store import Archive, expressions
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -84,32 +85,33 @@ def row_filter(
 
 def data_files(archive: Archive, table: Table, where: Any) -> list[DataFile]:
     """Files of a table that can hold rows of a filter. Only metadata is read."""
+    iceberg = archive.table(table)
+    with explain_errors(archive.url, f"read table {table.name}"):
+        tasks = iceberg.scan(row_filter=where).plan_files()
+        return [file_of(task, table, iceberg.schema()) for task in tasks]
+
+
+def file_of(task: Any, table: Table, schema: Any) -> DataFile:
+    """The data file of a task of a scan."""
     from pyiceberg.conversions import from_bytes
 
-    iceberg = archive.table(table)
-    schema = iceberg.schema()
-    time_column = table.order[-1]
-
-    def range_of(file: Any, column: str) -> Range | None:
+    def range_of(column: str) -> Range | None:
         field = schema.find_field(column)
-        low, high = file.lower_bounds.get(field.field_id), file.upper_bounds.get(field.field_id)
+        low = task.file.lower_bounds.get(field.field_id)
+        high = task.file.upper_bounds.get(field.field_id)
         if low is None or high is None:
             return None
         return from_bytes(field.field_type, low), from_bytes(field.field_type, high)
 
-    with explain_errors(archive.url, f"read table {table.name}"):
-        return [
-            DataFile(
-                task.file.file_path,
-                task.file.file_size_in_bytes,
-                task.file.record_count,
-                range_of(task.file, "recording"),
-                range_of(task.file, "segment"),
-                range_of(task.file, time_column),
-                bool(task.delete_files),
-            )
-            for task in iceberg.scan(row_filter=where).plan_files()
-        ]
+    return DataFile(
+        task.file.file_path,
+        task.file.file_size_in_bytes,
+        task.file.record_count,
+        range_of("recording"),
+        range_of("segment"),
+        range_of(table.order[-1]),
+        bool(task.delete_files),
+    )
 
 
 def dataset(archive: Archive, table: Table, files: Iterable[DataFile]) -> ds.Dataset:

@@ -9,20 +9,21 @@ chain, never from files of iolab.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
+import logging
 import os
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import ResultsError, UsageError
 from . import tables
+from .faults import explain_errors
 from .tables import NAMESPACE, TABLES, Table
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class ArchivedRecording:
         pushed_ns: time of the last push.
         events, samples, segments: numbers of what is archived.
         recorded_ns: until when its writer said that it recorded, None where it did not.
+        labels: of its host, by name.
     """
 
     host: str
@@ -64,6 +66,7 @@ class ArchivedRecording:
     samples: int = 0
     segments: int = 0
     recorded_ns: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Archive:
@@ -90,6 +93,9 @@ class Archive:
         check_address(url)
         from pyiceberg.catalog import load_catalog
 
+        # it warns of each retry; without a handler Python prints that
+        logging.getLogger("pyiceberg").addHandler(logging.NullHandler())
+
         with explain_errors(url, "open the archive"):
             if url.startswith(SCHEME):
                 archive = cls(url, load_catalog(url.removeprefix(SCHEME)))
@@ -100,7 +106,7 @@ class Archive:
             else:
                 archive = cls(url, _directory_catalog(url, create))
             if create:
-                archive._create()
+                archive.add_missing_tables()
             elif not archive._exists():
                 raise ResultsError(
                     "is not an archive", where=url, hint="iolab archive push creates one"
@@ -112,7 +118,8 @@ class Archive:
             self._catalog.table_exists(f"{NAMESPACE}.{tables.RECORDINGS.name}")
         )
 
-    def _create(self) -> None:
+    def add_missing_tables(self) -> None:
+        """Create the tables and columns that an archive of an older iolab lacks."""
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.table.sorting import SortField, SortOrder
         from pyiceberg.transforms import IdentityTransform
@@ -186,6 +193,12 @@ class Archive:
             ).to_arrow()
             return rows
 
+    def read_if_present(self, table: Table, where: Any = None) -> pa.Table:
+        """As `read`, without rows where an archive of an older iolab lacks the table."""
+        with explain_errors(self.url, "read the catalog"):
+            is_present = self._catalog.table_exists(f"{NAMESPACE}.{table.name}")
+        return self.read(table, where) if is_present else table.columns.empty_table()
+
     def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
         """Rows of a table that meet an expression, batch by batch."""
         iceberg = self.table(table)
@@ -193,15 +206,17 @@ class Archive:
             yield from iceberg.scan(row_filter=where).to_arrow_batch_reader()
 
     def commit(self, table: Table, change: Any) -> None:
-        """Apply `change(transaction)` to a table in one commit; again where another writer committed
-        first."""
+        """Apply `change(transaction)` to a table in one commit. Where another writer committed first,
+        `change` is called again: what it reads of the table is what it is committed to."""
         from pyiceberg.exceptions import CommitFailedException
+
+        from .transaction import CheckedTransaction
 
         for attempt in range(1, TRIES + 1):
             iceberg = self.table(table)
             with explain_errors(self.url, f"write table {table.name}"):
                 try:
-                    with iceberg.transaction() as transaction:
+                    with CheckedTransaction(iceberg) as transaction:
                         change(transaction)
                     return
                 except CommitFailedException:
@@ -209,6 +224,26 @@ class Archive:
                         raise
             # writers that met do not meet again at once
             time.sleep(random.uniform(0, PAUSE_S * attempt))
+
+    def replace(self, table: Table, where: Any, new: pa.Table) -> int:
+        """Replace the rows that meet an expression in one commit, unless they are the same. Returns
+        the number of rows that were deleted."""
+        deleted = 0
+
+        def change(transaction: Any) -> None:
+            nonlocal deleted
+            old = self.read(table, where)
+            deleted = 0
+            if sorted(old.to_pylist(), key=repr) == sorted(new.to_pylist(), key=repr):
+                return
+            deleted = old.num_rows
+            if deleted:
+                transaction.delete(where)
+            if new.num_rows:
+                transaction.append(new)
+
+        self.commit(table, change)
+        return deleted
 
     def write_file(self, table: Table, name: str, rows: pa.Table) -> tuple[str, int]:
         """Write rows as a Parquet file below the table's location. Returns (address, bytes); it is
@@ -247,6 +282,9 @@ class Archive:
             of_kind = counts.setdefault(row["recording"], {})
             of_kind[row["kind"]] = of_kind.get(row["kind"], 0) + row["count"]
             numbers.setdefault(row["recording"], set()).add(row["segment"])
+        labels: dict[str, dict[str, str]] = {}
+        for row in self.read_if_present(tables.HOSTS).to_pylist():
+            labels.setdefault(row["host"], {})[row["label"]] = row["value"]
         recordings = [
             ArchivedRecording(
                 row["host"],
@@ -261,6 +299,7 @@ class Archive:
                 counts.get(row["recording"], {}).get("samples", 0),
                 len(numbers.get(row["recording"], ())),
                 row.get("recorded_ns"),
+                labels.get(row["host"], {}),
             )
             for row in self.read(tables.RECORDINGS).to_pylist()
         ]
@@ -356,50 +395,3 @@ def expressions() -> Any:
     """Module `pyiceberg.expressions`, of which the signatures that it declares are not those that
     it takes."""
     return importlib.import_module("pyiceberg.expressions")
-
-
-@contextlib.contextmanager
-def explain_errors(url: str, doing: str) -> Iterator[None]:
-    """Errors of PyIceberg, its catalog, its store and Arrow become one line."""
-    import pyarrow as pa
-    from pyiceberg.exceptions import (
-        CommitFailedException,
-        CommitStateUnknownException,
-        RESTError,
-    )
-
-    try:
-        yield
-    except (CommitFailedException, CommitStateUnknownException) as error:
-        raise ResultsError(
-            f"can't {doing}: another writer committed to it, or the catalog did not confirm ({_line(error)})",
-            where=url,
-            hint="push again: what is archived already is not pushed twice",
-        ) from error
-    except (RESTError, OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise ResultsError(f"can't {doing}: {_line(error)}", where=url) from error
-    except Exception as error:
-        # catalogs raise errors of their own libraries (SQL, HTTP, cloud)
-        if type(error).__module__.partition(".")[0] in _LIBRARIES:
-            raise ResultsError(f"can't {doing}: {_line(error)}", where=url) from error
-        raise
-
-
-_LIBRARIES = frozenset(
-    (
-        "pyiceberg",
-        "sqlalchemy",
-        "sqlite3",
-        "requests",
-        "urllib3",
-        "boto3",
-        "botocore",
-        "fsspec",
-        "pydantic",
-    )
-)
-
-
-def _line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0]

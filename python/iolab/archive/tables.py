@@ -105,8 +105,8 @@ SEGMENT_MAPS = Table(
     ("day", "source", "host"),
     ("map", "second_ns"),
 )
-"""Sums by second, operation, device and bucket of one of the maps io.latency, io.offset, io.size.
-index: bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset). Index 4294967295
+"""Sums by second, operation, device and bucket of a map. The map is io.latency, io.offset or io.size.
+The index is the bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset). Index 4294967295
 has the I/Os without the value."""
 
 SEGMENTS = Table(
@@ -212,7 +212,37 @@ OBSERVATIONS = Table(
 
 reasons: codes of the verdict as a JSON list. from_ns, until_ns: the measured window, if known."""
 
-TABLES = (EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS)
+HOSTS = Table(
+    "hosts",
+    pa.schema(
+        [
+            pa.field("host", pa.string(), nullable=False),
+            pa.field("label", pa.string(), nullable=False),
+            pa.field("value", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""Labels of hosts, such as rack and role: one value of each name."""
+
+DELETED = Table(
+    "deleted",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("tier", pa.string(), nullable=False),
+            pa.field("through", pa.int64(), nullable=False),
+            pa.field("until_ns", pa.int64(), nullable=False),
+            pa.field("unmapped", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""What age deleted of a recording. The tier is "events" (with samples) or "maps". The last deleted
+segment is `through`. All deleted rows are before `until_ns`. The JSON list `unmapped` has segments that
+had no map when their events were deleted."""
+
+TABLES = (
+    EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS, HOSTS, DELETED,
+)  # fmt: skip
 
 ENCODINGS = {
     "time_ns": "DELTA_BINARY_PACKED",

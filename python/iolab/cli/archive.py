@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .archives import engine_option
+from .archives import label_option, parse_labels, tell_table
 from .options import PATH, bytes_of, format_option, output_option
+from .outliers import outliers
 from .output import on_terminal, redraw, say, tell, tell_json
 from .progress import count_text
 
 if TYPE_CHECKING:
     from ..archive import ArchivedRecording, Pushed
     from ..archive.maintenance import Compacted, Expired
+    from ..archive.retention import Removed
 
 _URL = "ARCHIVE"
 LOCK_S = 120.0
@@ -43,6 +45,7 @@ def command() -> None:
     metavar="DURATION",
     help="Push again and again with this pause, until Ctrl-C. A failed push is retried.",
 )
+@label_option
 @click.option(
     "--until-closed",
     is_flag=True,
@@ -50,7 +53,14 @@ def command() -> None:
     help="With --every: make a last push and end when standard input is closed; ignore signals.",
 )
 @format_option("text", "json")
-def push(path: Path, url: str, every: str | None, until_closed: bool, style: str) -> None:
+def push(
+    path: Path,
+    url: str,
+    every: str | None,
+    labels: tuple[str, ...],
+    until_closed: bool,
+    style: str,
+) -> None:
     """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
 
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
@@ -66,13 +76,17 @@ def push(path: Path, url: str, every: str | None, until_closed: bool, style: str
             redraw("" if done == total else f"pushing: {done} of {total} files")
 
     pause = None if every is None else parse_duration(every) / 1e9
+    labels_of_host = parse_labels(labels)
     if is_results(path):
         if pause is not None:
             raise UsageError("is for recordings", where="--every", hint="push results at their end")
+        if labels:
+            raise UsageError("is for recordings", where="--label", hint="push a recording with it")
         push_results(path, url, style, lambda place, done: _tell_pushed(place, url, done, style))
         return
     # the push of a recorder that was killed may still be at work
-    pushes = ContinuousPush(path, url, draw, wait_s=LOCK_S if until_closed else 0.0)
+    wait_s = LOCK_S if until_closed else 0.0
+    pushes = ContinuousPush(path, url, draw, wait_s=wait_s, labels=labels_of_host)
     if until_closed:
         _leave_signals_to_recorder()
     is_last = pause is None
@@ -145,15 +159,18 @@ def list_(url: str, style: str) -> None:
         say("the archive is empty")
         return
     rows: list[tuple[str, ...]] = [
-        ("host", "recording", "from", "archived until", "I/Os", "samples", "segments")
+        ("host", "labels", "recording", "from", "archived until", "I/Os", "samples", "segments")
     ]
     rows += [_row(recording) for recording in recordings]
-    _tell_table(rows, left=4)
+    if not any(recording.labels for recording in recordings):
+        rows = [(row[0], *row[2:]) for row in rows]
+    tell_table(rows, left=len(rows[0]) - 3)
 
 
 def _row(recording: ArchivedRecording) -> tuple[str, ...]:
     return (
         recording.host or "-",
+        ",".join(f"{name}={value}" for name, value in sorted(recording.labels.items())) or "-",
         recording.recording,
         _moment(recording.first_ns, recording.clock),
         _moment(recording.until_ns, recording.clock),
@@ -217,7 +234,7 @@ def status(url: str, style: str) -> None:
         (name, f"{rows:,}", f"{files:,}", f"{size:,}", f"{size / rows:.1f}" if rows else "-")
         for name, (rows, files, size) in sizes.items()
     ]
-    _tell_table(lines, left=1)
+    tell_table(lines, left=1)
     if not recordings:
         return
     tell("")
@@ -234,7 +251,7 @@ def status(url: str, style: str) -> None:
         )
         for item in recordings
     ]
-    _tell_table(rows_of_hosts, left=4)
+    tell_table(rows_of_hosts, left=4)
 
 
 def _tell_progress(path: Path, style: str) -> None:
@@ -305,44 +322,68 @@ def compact_(url: str, size: str, style: str) -> None:
     metavar="DURATION",
     help="Delete snapshots of this age. Readers and pushes that take longer fail.",
 )
+@click.option(
+    "--for",
+    "ages",
+    metavar="TIER=TIME",
+    multiple=True,
+    help="How long rows stay: events=7d (with samples), maps=90d; repeatable. Default: all stay.",
+)
 @format_option("text", "json")
-def expire_(url: str, age: str, style: str) -> None:
-    """Delete old snapshots of the tables, and the files that only they have.
+def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
+    """Delete old rows, old snapshots of the tables, and the files that only these have.
 
-    No row of the current tables is deleted.
+    With --for, rows of a tier are deleted once they are older. The oldest segments are deleted
+    first, as in a recording. Segment maps then answer for old events. The data files are deleted
+    with the snapshots that have them: at this age, by a later call.
     """
-    from ..archive import Archive, expire
+    from ..archive import Archive, delete_by_age, expire
+    from ..archive.retention import check_ages
+    from ..errors import UsageError
     from ..statistics.language.quantities import parse_duration
 
     age_ns = parse_duration(age)
-    _tell_maintenance(url, expire(Archive.open(url), age_ns), style)
+    ages_ns: dict[str, int] = {}
+    for words in ages:
+        tier, sign, length = words.partition("=")
+        if not sign:
+            raise UsageError("is no age", where=f"--for {words}", hint="such as events=7d")
+        ages_ns[tier.strip()] = parse_duration(length)
+    check_ages(ages_ns)
+    archive = Archive.open(url)
+
+    def draw(done: int, total: int) -> None:
+        if on_terminal():
+            redraw("" if done == total else f"deleting rows: {done} of {total} files")
+
+    removed = delete_by_age(archive, ages_ns, progress=draw) if ages_ns else {}
+    expired = expire(archive, age_ns)
+    if style == "json":
+        _tell_maintenance(url, expired, style, removed)
+        return
+    if removed:
+        _tell_maintenance(url, removed, style)
+        tell("")
+    _tell_maintenance(url, expired, style)
 
 
 def _tell_maintenance(
-    url: str, tables: Mapping[str, Compacted] | Mapping[str, Expired], style: str
+    url: str,
+    tables: Mapping[str, Compacted] | Mapping[str, Expired] | Mapping[str, Removed],
+    style: str,
+    removed: Mapping[str, Removed] | None = None,
 ) -> None:
+    """Print what was done, by table. removed: what age deleted, for JSON."""
     data = {name: asdict(item) for name, item in tables.items()}
     if style == "json":
-        tell_json({"schema": 1, "archive": url, "tables": data})
+        deleted = {name: asdict(item) for name, item in (removed or {}).items()}
+        more = {} if removed is None else {"deleted": deleted}
+        tell_json({"schema": 1, "archive": url, "tables": data, **more})
         return
     names = list(next(iter(data.values())))
     rows = [("table", *(name.replace("_", " ") for name in names))]
     rows += [(name, *(f"{item[key]:,}" for key in names)) for name, item in data.items()]
-    _tell_table(rows, left=1)
-
-
-def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
-    """Rows in columns, the first `left` of them aligned to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    tell(
-        *(
-            "  ".join(
-                cell.ljust(width) if place < left else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
-    )
+    tell_table(rows, left=1)
 
 
 @command.command("fetch")
@@ -390,75 +431,4 @@ def fetch_(
     )
 
 
-@command.command()
-@click.argument("url", metavar=_URL)
-@click.argument("statistic", default="io.ops[latency]")
-@click.option("--from", "start", metavar="TIME", help="Compare from here, as in iolab query.")
-@click.option("--to", "end", metavar="TIME", help="Compare until here, as in iolab query.")
-@click.option("--source", metavar="NAME", help="What answers, as in iolab query.")
-@engine_option
-@format_option("text", "json")
-def outliers(
-    url: str, statistic: str, start: str | None, end: str | None, source: str | None, style: str
-) -> None:
-    """Rank hosts by how much their distribution differs from that of all others.
-
-    STATISTIC is a map: io.ops[latency], io.ops[op=read][size]. The distance is the largest
-    difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
-    """
-    from ..recording.base.counts import HeatCounts
-    from ..statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
-    from .archives import open_archive
-    from .query_who import map_of
-    from .spans import span_of
-
-    question = FleetStatistic.parse(statistic)
-    y = map_of(question.statistic, "an outlier")
-    recordings = question.chosen(open_archive(url))
-    from_ns, until_ns = span_of(recordings, start, end)
-    answers = ask_fleet(
-        recordings,
-        FleetStatistic(question.statistic, (), True),
-        from_ns=from_ns,
-        until_ns=until_ns,
-        columns=2,
-        source=source,
-    )
-    assert isinstance(answers, dict)
-    ranked = rank_hosts(
-        {host: counts for host, counts in answers.items() if isinstance(counts, HeatCounts)}
-    )
-    if style == "json":
-        tell_json(
-            {
-                "schema": 1,
-                "archive": url,
-                "statistic": str(question.statistic),
-                "hosts": [asdict(item) for item in ranked],
-            }
-        )
-        return
-    from ..heatmap.ticks import quantity
-    from ..recording.base.counts import UNITS
-    from ..untrusted_text import visible
-
-    def value(amount: int | None) -> str:
-        return "-" if amount is None else quantity(amount, UNITS[y])
-
-    rows: list[tuple[str, ...]] = [
-        ("host", "I/Os", "distance", "p50", "p50 others", "p99", "p99 others")
-    ]
-    rows += [
-        (
-            visible(item.host),
-            f"{item.ios:,}",
-            f"{item.distance:.3f}",
-            *(
-                value(amount)
-                for pair in zip(item.quantiles, item.others, strict=True)
-                for amount in pair
-            ),
-        )
-        for item in ranked
-    ]
-    _tell_table(rows, left=1)
+command.add_command(outliers)

@@ -10,6 +10,7 @@ from ..compare.axes import axis_text
 from ..study.expressions import takes_size
 from ..study.trust import describe_commands
 from ..units import format_quantity
+from ..untrusted_text import visible
 from .progress import clock_text, count_text
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     )
     if clients:
         yield f"load from: {', '.join(clients)}"
+    for name, sources in plan.builds.items():
+        yield f"build {name}: of {visible(sources)}, compiled before the runs unless it exists"
     overwritten = [text for target in plan.targets for text in target.destroys]
     yield "overwrites: " + (
         f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)"

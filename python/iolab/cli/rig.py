@@ -83,8 +83,9 @@ def command() -> None:
 )
 def build(rig: str, builds: tuple[str, ...]) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
-    from ..rigs.builds import build_rig, parse_request
+    from ..rigs.builds import build_rig
     from ..rigs.recipe import find_rig
+    from ..rigs.source_tree import parse_request
 
     requests = [parse_request(text) for text in builds]
     stages = build_rig(

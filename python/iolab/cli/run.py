@@ -125,9 +125,10 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--build",
     "builds",
-    metavar="NAME",
+    metavar="NAME[=SOURCES]",
     multiple=True,
-    help="A build of OpenZFS as a variant, instead of the study's variants; repeatable. The first is the baseline.",
+    help="A build of the study's [builds], else of OpenZFS, as a variant, instead of the study's variants; repeatable. The "
+    "first is the baseline. SOURCES replace those of the study.",
 )
 @click.option(
     "--reduced",
@@ -196,6 +197,7 @@ def command(
     """
     from ..errors import UsageError
     from ..results.open.multi_host import host_words, read_hosts
+    from ..rigs.source_tree import with_absolute_paths
     from ..run.hosts import How
     from ..study.adapt import Changes, parse_only, parse_target
     from ..study.load import load_study, target_host
@@ -211,7 +213,7 @@ def command(
         again=again,
         workload=parse_target(workload, "--workload"),
         load=parse_target(load, "--load"),
-        builds=builds,
+        builds=tuple(with_absolute_paths(word) if "=" in word else word for word in builds),
         reduced=reduced,
         until=until,
         at_most=at_most,

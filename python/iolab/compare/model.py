@@ -9,9 +9,11 @@ compares by ratio, and a difference in the base unit where it compares by differ
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..metrics import WITHOUT_SYNCS, Metric
 from ..registry import load
+from ..units import readable_unit, unit
 from ..verdict import Level
 
 AGAIN = "-again"
@@ -245,10 +247,15 @@ class Comparison:
         """The cell at a place, or None where it was not measured."""
         return self._by_place.get((table, row, col, variant))
 
-    @property
+    @cached_property
+    def written_unit(self) -> tuple[str, float]:
+        """(symbol, scale) in which all values are written: the requested or published unit, else a
+        readable one."""
+        if self.shown_unit is not None:
+            return self.shown_unit, unit(self.shown_unit).scale
+        values = [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
+        return readable_unit(values, self.metric.unit)
+
+    @cached_property
     def _by_place(self) -> dict[tuple[Key, Key, Key, str], Cell]:
-        cached = self.__dict__.get("_places")
-        if cached is None:
-            cached = {(cell.table, cell.row, cell.col, cell.variant): cell for cell in self.cells}
-            object.__setattr__(self, "_places", cached)
-        return cached
+        return {(cell.table, cell.row, cell.col, cell.variant): cell for cell in self.cells}

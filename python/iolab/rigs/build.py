@@ -409,7 +409,10 @@ def first_error(said: str) -> str:
     line; empty where neither is said."""
     if "No space left on device" in said:
         return "the disk is full (No space left on device)"
-    match = re.search(r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$", said, re.MULTILINE)
+    place = r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$"
+    match = re.search(place, said, re.MULTILINE) or re.search(
+        r"^(\S+): fatal error: (.+)$", said, re.MULTILINE
+    )
     return f"{match[1].removeprefix('/build/source/')}: {match[2][:200]}" if match else ""
 
 

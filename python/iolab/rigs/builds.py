@@ -8,12 +8,10 @@ changed, and `root`, which goes into the image. `root` is replaced only by a bui
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,36 +22,21 @@ from typing import Any
 from ..errors import RunError, UsageError
 from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
 from .recipe import Rig
+from .source_tree import (
+    BUILD_NAME,
+    BuildRequest,
+    apply_patch,
+    fetch_sources,
+    file_digests,
+    patch_digests,
+    split_sources,
+    tree_digest,
+)
 
 SCHEMA = 1
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PATCH = r"\.(?:patch|diff)"
 _USERLAND = ("cmd/", "lib/", "contrib/", "udev/", "etc/")
 """Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them
 would have no effect."""
-_PRODUCTS = (".o", ".ko", ".lo", ".la", ".a", ".so", ".cmd", ".mod", ".order", ".symvers")
-
-
-@dataclass(frozen=True)
-class BuildRequest:
-    """What to build.
-
-    Attributes:
-        name: of the build. base: a directory, a tarball, or the name of a build of the recipe.
-        revision: of git, empty for none. patches: applied in order, with -p1.
-    """
-
-    name: str
-    base: str
-    revision: str = ""
-    patches: tuple[Path, ...] = ()
-
-    @property
-    def sources(self) -> str:
-        """As it is written after `NAME=`."""
-        return "+".join(
-            [self.base + (f"@{self.revision}" if self.revision else ""), *map(str, self.patches)]
-        )
 
 
 @dataclass(frozen=True)
@@ -87,36 +70,6 @@ class BuildRecord:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def parse_request(text: str) -> BuildRequest:
-    """`NAME=BASE[@REVISION][+PATCH...]`; patches end with .patch or .diff. UsageError where it
-    can't be read."""
-    name, _, rest = text.partition("=")
-    base, *patches = _split(rest)
-    if not _NAME.fullmatch(name) or not base:
-        raise UsageError(
-            f"'{text}' is not a build",
-            hint="write NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or "
-            "NAME=2.3+fix.patch",
-        )
-    directory, at, revision = base.rpartition("@")
-    if at and revision and Path(directory).is_dir():
-        base = directory
-    else:
-        revision = ""
-    patch_paths = tuple(Path(patch).absolute() for patch in patches)
-    for patch in patch_paths:
-        if not patch.is_file():
-            raise UsageError(
-                "is not a file", where=patch, hint=f"the build '{name}' names it as a patch"
-            )
-    return BuildRequest(name, base, revision, patch_paths)
-
-
-def _split(sources: str) -> list[str]:
-    """The base, with its revision, and the patches."""
-    return re.split(rf"\+(?=[^+]*{_PATCH}(?:\+|$))", sources)
-
-
 def records(home: Path) -> Iterator[BuildRecord]:
     """The builds of a rig that are whole, by name."""
     for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
@@ -132,7 +85,7 @@ def delete_build(home: Path, name: str) -> None:
     """Delete a build with its sources; UsageError if it does not exist. The image contains it
     until it is rebuilt."""
     place = home / OWN_BUILDS / name
-    if not _NAME.fullmatch(name) or not place.is_dir():
+    if not BUILD_NAME.fullmatch(name) or not place.is_dir():
         names = ", ".join(record.name for record in records(home))
         raise UsageError(
             f"there is no build '{name}'",
@@ -194,7 +147,8 @@ class BuildMaker:
                     fresh = Path(directory)
                     revision = self._fetch(request, fresh, is_known)
                     for patch in request.patches:
-                        _apply(patch, fresh, skip_absent=is_known)
+                        text = _present_parts(patch, fresh) if is_known else None
+                        apply_patch(patch, fresh, text)
                     self._begin_with_objects_of(request, place)
                     digest = update_tree(fresh, place / "source", place / "files.json")
                 self._said(f"{request.name}: compiling")
@@ -239,33 +193,10 @@ class BuildMaker:
     def _fetch(self, request: BuildRequest, fresh: Path, is_known: bool) -> str:
         """The sources into an empty directory; the git revision they are of, empty where they are
         of none."""
-        base = Path(request.base)
         if is_known:
             shutil.copytree(self._fetched(request.base), fresh, symlinks=True, dirs_exist_ok=True)
-        elif base.is_dir():
-            if request.revision:
-                return _archive(base, request.revision, fresh)
-            _copy_tree(base, fresh)
-            done = subprocess.run(
-                ["git", "-C", str(base), "rev-parse", "HEAD"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            changed = subprocess.run(
-                ["git", "-C", str(base), "status", "--porcelain"],
-                capture_output=True,
-                text=True,
-                check=False,
-            ).stdout
-            return (
-                ""
-                if done.returncode
-                else done.stdout.strip() + ("-modified" if changed.strip() else "")
-            )
-        elif base.is_file():
-            _unpack(base, fresh)
-        else:
+            return ""
+        if not Path(request.base).exists():
             names = ", ".join(
                 sorted(
                     path.parent.name
@@ -278,7 +209,7 @@ class BuildMaker:
                 where=request.base,
                 hint=f"the rig has: {names}" if names else None,
             )
-        return ""
+        return fetch_sources(request, fresh)
 
     def _fetched(self, base: str) -> Path:
         """The sources of a build of the recipe, fetched once."""
@@ -315,7 +246,7 @@ class BuildMaker:
         for record in records(self._home.parent):
             other = self._home / record.name
             if (
-                _split(record.sources)[0].partition("@")[0] == request.base
+                split_sources(record.sources)[0].partition("@")[0] == request.base
                 and (other / "files.json").exists()
             ):
                 self._said(f"{request.name}: begins with the objects of {record.name}")
@@ -352,10 +283,7 @@ class BuildMaker:
             sources=request.sources,
             digest=digest,
             revision=revision,
-            patches={
-                path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-                for path in request.patches
-            },
+            patches=patch_digests(request.patches),
             userland=request.base if is_known else "",
             version=(place / "new/version").read_text("utf-8").strip(),
             kernel=facts.get("kernel", ""),
@@ -376,7 +304,7 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
     ones are newer than every object. Returns a digest of all files.
     """
     before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
-    now: dict[str, str] = {}
+    now = file_digests(fresh)
     source.mkdir(exist_ok=True)
     for path in sorted(fresh.rglob("*")):
         name = path.relative_to(fresh).as_posix()
@@ -384,15 +312,13 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
         if path.is_dir() and not path.is_symlink():
             target.mkdir(exist_ok=True)
             continue
-        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-        now[name] = hashlib.sha256(content).hexdigest()[:32]
         if before.get(name) == now[name] and os.path.lexists(target):
             continue
         target.unlink(missing_ok=True)
         if path.is_symlink():
-            target.symlink_to(os.fsdecode(content))
+            target.symlink_to(path.readlink())
         else:
-            target.write_bytes(content)
+            target.write_bytes(path.read_bytes())
             status = path.stat()
             target.chmod(status.st_mode & 0o777)
             if not before:
@@ -400,49 +326,14 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
     for name in set(before) - set(now):
         (source / name).unlink(missing_ok=True)
     manifest.write_text(json.dumps(now) + "\n", "utf-8")
-    return hashlib.sha256(json.dumps(sorted(now.items())).encode()).hexdigest()[:32]
+    return tree_digest(now)
 
 
-def _apply(patch: Path, tree: Path, *, skip_absent: bool) -> None:
-    """Apply a patch; RunError naming the first file on which it fails. `skip_absent`: parts of
-    files that a package's sources lack."""
+def _present_parts(patch: Path, tree: Path) -> str:
+    """The parts of a patch for files that a package's sources have, and for new files of modules.
+    RunError for a part that changes the userland."""
     text = patch.read_text("utf-8", "surrogateescape")
-    if skip_absent:
-        text = "".join(_present_parts(patch, text, tree))
-    if not re.search(r"^\+\+\+ ", text, re.MULTILINE):
-        raise RunError(
-            "changes no file of these sources", where=patch, hint="patches are applied with -p1"
-        )
-    done = subprocess.run(
-        [
-            "patch",
-            "-p1",
-            "--fuzz=0",
-            "--batch",
-            "--forward",
-            "--no-backup-if-mismatch",
-            "-d",
-            str(tree),
-        ],
-        input=text,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        errors="surrogateescape",
-        check=False,
-    )
-    if done.returncode:
-        file, said = "", (done.stdout + done.stderr).strip()[-200:]
-        for line in (done.stdout + done.stderr).splitlines():
-            if line.startswith("patching file "):
-                file = f" to {line.removeprefix('patching file ')}"
-            elif re.search("FAILED|can't find|malformed|Reversed", line):
-                said = line.strip()
-                break
-        raise RunError(f"does not apply{file}: {said}", where=patch)
-
-
-def _present_parts(patch: Path, text: str, tree: Path) -> Iterator[str]:
+    present: list[str] = []
     mark = "diff --git " if "\ndiff --git " in f"\n{text}" else "--- "
     for part in re.split(rf"(?m)^(?={re.escape(mark)})", text):
         names = re.findall(r"^(?:---|\+\+\+) [^/\s]+/([^\t\n]+)", part, re.MULTILINE)
@@ -456,74 +347,5 @@ def _present_parts(patch: Path, text: str, tree: Path) -> Iterator[str]:
             ("module/", "include/", "config/")
         )
         if not names or is_new or any((tree / name).exists() for name in names):
-            yield part
-
-
-def _archive(repository: Path, revision: str, fresh: Path) -> str:
-    completed = subprocess.run(
-        [
-            "git",
-            "-C",
-            str(repository),
-            "rev-parse",
-            "--verify",
-            "--end-of-options",
-            f"{revision}^{{commit}}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if completed.returncode:
-        raise UsageError(f"has no revision '{revision}'", where=repository)
-    commit = completed.stdout.strip()
-    with subprocess.Popen(
-        ["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE
-    ) as git:
-        unpacked = subprocess.run(["tar", "-x", "-C", str(fresh)], stdin=git.stdout, check=False)
-    if git.returncode or unpacked.returncode:
-        raise RunError(f"revision {revision} can't be read", where=repository)
-    return commit
-
-
-def _copy_tree(tree: Path, fresh: Path) -> None:
-    """Files of a working tree: those that git doesn't ignore, else all but products of a
-    compiler."""
-    done = subprocess.run(
-        ["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        check=False,
-    )
-    names = (
-        [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
-        if done.returncode == 0
-        else [
-            path.relative_to(tree).as_posix()
-            for path in tree.rglob("*")
-            if not path.name.endswith(_PRODUCTS)
-        ]
-    )
-    for name in names:
-        path, target = tree / name, fresh / name
-        if (
-            path.is_symlink() or path.is_file()
-        ):  # a deleted file is still in git's list; a submodule is a directory
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, target, follow_symlinks=False)
-
-
-def _unpack(tarball: Path, fresh: Path) -> None:
-    done = subprocess.run(
-        ["tar", "-x", "-f", str(tarball.absolute()), "-C", str(fresh)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RunError(f"can't be unpacked: {done.stderr.strip()[:200]}", where=tarball)
-    tops = list(fresh.iterdir())
-    if len(tops) == 1 and tops[0].is_dir():
-        inner = tops[0].rename(fresh / ".unpacked")
-        for path in list(inner.iterdir()):
-            path.rename(fresh / path.name)
-        inner.rmdir()
+            present.append(part)
+    return "".join(present)

@@ -105,13 +105,14 @@ def load_of_all(load: Load, clients: int) -> Load:
 
 @contextlib.contextmanager
 def of_client(name: str) -> Iterator[None]:
-    """Name the client in what is raised; nothing for an empty name."""
+    """Name the client, or the build, in what is raised; nothing for an empty name."""
     try:
         yield
     except RunError as error:
         if not name:
             raise
-        raise RunError(error.message, where=f"client {name}", hint=error.hint) from None
+        where = name if name.startswith("build ") else f"client {name}"
+        raise RunError(error.message, where=where, hint=error.hint) from None
 
 
 def check_cells(

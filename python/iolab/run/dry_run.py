@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study would do, and whether it could, without doing any of it: nothing is written, and
-nothing is started but commands that only tell (`fio --parse-only`, `wipefs --no-act`), and perf for
-a moment where profiles are wanted."""
+"""What a study would do, and whether it could, without doing any of it.
+
+Nothing is written. Only commands that report are started (`fio --parse-only`, `wipefs --no-act`),
+and perf for a moment if profiles are requested.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ class Preview:
     Attributes:
         plan: the runs in order, with the estimate, which does not include commands.
         problems: why the study can't be run here now, such as a missing program or too little room.
+        builds: name to the sources of each build that cells use.
         no_profiles: why runs for profiles would be left out; None if there are none, or if they
         would be made.
     """
@@ -57,6 +60,7 @@ class Preview:
     targets: tuple[TargetPreview, ...]
     problems: tuple[str, ...]
     no_profiles: str | None = None
+    builds: Mapping[str, str] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """As plain data: base units, the runs in order."""
@@ -79,6 +83,7 @@ class Preview:
                 }
                 for target in self.targets
             ],
+            **({"builds": dict(self.builds)} if self.builds else {}),
             "commands": [
                 {"place": place, "command": command.text} for place, command in self.study.commands
             ],
@@ -145,4 +150,12 @@ def preview(
         )
     no_profiles = None if equipment.profiler is None else equipment.profiler.problem()
     plan = plan_runs(study, equipment.seconds, profiles=no_profiles is None)
-    return Preview(study, directory, plan, tuple(targets), tuple(problems), no_profiles)
+    return Preview(
+        study,
+        directory,
+        plan,
+        tuple(targets),
+        tuple(problems),
+        no_profiles,
+        equipment.builds.sources,
+    )

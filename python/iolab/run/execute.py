@@ -19,6 +19,7 @@ from ..hosts.facts.host_facts import Facts, temperatures
 from ..results.evidence.clients import common_window
 from ..results.evidence.files import TARGET_FILE, write_plan
 from ..results.evidence.marks import add_marks
+from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
 from ..study.client_hosts import ClientHosts
 from ..study.commands import Action
@@ -39,6 +40,8 @@ from .log_ios import keep_ios
 from .picture import read_picture
 from .process_registry import Starts
 from .profiling import MARK, Profiler
+from .program_builds import ProgramUse
+from .program_watch import ProgramWatch
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .tracing import active_tracing
@@ -51,9 +54,14 @@ _GRAVE = ("emerg", "alert", "crit", "err", "warn")
 
 @dataclass(frozen=True)
 class RunSetting:
-    """What a run is done with. `load`: that of all clients together; `tools`: name to version;
-    `profiler`: of a run that is made for a profile; `clients`: those that put the load on the
-    target, none for a load on the target's host."""
+    """What a run is done with.
+
+    Attributes:
+        load: that of all clients together. tools: name to version.
+        profiler: of a run that is made for a profile.
+        clients: those that put the load on the target; none for a load on the target's host.
+        program: of a run in a study with builds.
+    """
 
     run: PlannedRun
     name: str
@@ -67,6 +75,7 @@ class RunSetting:
     actions: Sequence[Action] = ()
     profiler: Profiler | None = None
     clients: Sequence[Client] = ()
+    program: ProgramUse | None = None
 
 
 class Executor:
@@ -231,10 +240,13 @@ class Executor:
         job: Callable[[Place, StartTime | None], Job],
         places: Mapping[str, Place],
         jobs: int,
+        environment: Mapping[str, str] | None = None,
     ) -> Launch:
-        """`jobs`: of each client, that start together; 0 if they need not."""
+        """`jobs`: of each client, that start together; 0 if they need not. `environment`: of a load
+        on the host of the target."""
         if not setting.clients:
-            return HostLaunch(self._host, job(places[""], None))
+            host = self._host if setting.program is None else setting.program.host
+            return HostLaunch(host, job(places[""], None), environment)
         return ClientLaunch(
             setting.clients,
             lambda name, start: job(places[name], start),
@@ -247,6 +259,15 @@ class Executor:
         self, setting: RunSetting, load: Load, place: Place, places: Mapping[str, Place]
     ) -> RunEnd:
         runner = LoadRunner(self._clock, self._interrupts, self._starts, self._notice)
+        words = variables(
+            run=setting.name,
+            cell=setting.run.cell,
+            block=setting.run.block,
+            directory=setting.directory,
+            target=place.path,
+        )
+        if setting.program is not None:
+            words |= setting.program.environment
         launch = self._launch(
             setting,
             lambda place, start: (
@@ -256,18 +277,12 @@ class Executor:
             ),
             places,
             load.jobs // (len(setting.clients) or 1),
+            words if PROGRAM in load.facts else {},
         )
         if setting.target.cold() or load.layout_first:
             layout = self._lay_out(runner, setting, places)
             if layout.status != "finished":
                 return layout
-        words = variables(
-            run=setting.name,
-            cell=setting.run.cell,
-            block=setting.run.block,
-            directory=setting.directory,
-            target=place.path,
-        )
         done = (
             setting.actions
             if setting.profiler is None
@@ -282,6 +297,8 @@ class Executor:
         if recorder is not None:
             recorder.begin()
         tracing = self._tracing(setting)
+        use = setting.program
+        watch = None if use is None else ProgramWatch(use.program, use.file)
         try:
             end = runner.run(
                 setting.directory,
@@ -292,6 +309,7 @@ class Executor:
                 lambda passed, expected, latest: self._waiting(
                     setting.run, passed, expected, latest
                 ),
+                watch,
             )
         finally:
             self._keep_kernel_messages(setting)
@@ -306,6 +324,8 @@ class Executor:
             end, window = replace(end, clients=clients), common_window(clients)
         else:
             window = setting.workload.window(setting.directory)
+        if PROGRAM in load.facts:
+            window = end.span
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
         recording = (
@@ -329,6 +349,7 @@ class Executor:
             place=place,
             recording=recording,
             tracing=tracing,
+            build={} if use is None or watch is None else use.evidence(watch.programs()),
         )
 
     def _tracing(self, setting: RunSetting) -> list[str]:

@@ -22,6 +22,7 @@ from ..study.load import Study
 from ..study.plan import PlannedRun
 from .commands import CommandRunner
 from .interrupts import Interrupts
+from .program_builds import ProgramBuilds
 
 
 def variables(
@@ -60,13 +61,16 @@ class Hooks:
         interrupts: Interrupts,
         notice: Callable[[str], None],
         release: Callable[[PlannedRun | None], None],
+        builds: ProgramBuilds | None = None,
     ) -> None:
         """Args:
+        builds: of programs, in the environment of hooks of the runs that use them.
         release: has the target of the run before give up what would be in the way of commands;
         given the run that comes next.
         """
         self._study, self._commands, self._results = study, commands, results
         self._interrupts, self._notice, self._release = interrupts, notice, release
+        self._builds = builds
         self._block: int | None = None
         self._variant: str | None = None
         self._block_failure = self._variant_failure = ""
@@ -113,9 +117,12 @@ class Hooks:
         self._after("study", "the study", self._results, variables())
 
     def _of_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> dict[str, str]:
-        return variables(
-            run=name, cell=run.cell, block=run.block, directory=directory, target=target
-        )
+        return {
+            **variables(
+                run=name, cell=run.cell, block=run.block, directory=directory, target=target
+            ),
+            **({} if self._builds is None else self._builds.environment(run.cell)),
+        }
 
     def _enter_variant(self, run: PlannedRun) -> None:
         self._variant, self._cell = run.cell.variant, run.cell
@@ -158,7 +165,9 @@ class Hooks:
         assert self._cell is not None
         named = [getattr(self._cell.target, key, None) for key in ("path", "device")]
         target = next((str(value) for value in named if isinstance(value, str)), None)
-        return variables(cell=self._cell, block=self._block, target=target, factors=False)
+        build = {} if self._builds is None else self._builds.variant_environment(self._cell.variant)
+        words = variables(cell=self._cell, block=self._block, target=target, factors=False)
+        return {**words, **build}
 
     def _before(self, level: Level, title: str, directory: Path, words: Mapping[str, str]) -> str:
         return self._all(

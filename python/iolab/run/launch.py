@@ -56,8 +56,9 @@ class Launch(Protocol):
 class HostLaunch:
     """A load of one program, on one host."""
 
-    def __init__(self, host: Host, job: Job) -> None:
-        self._host, self._job = host, job
+    def __init__(self, host: Host, job: Job, environment: Mapping[str, str] | None = None) -> None:
+        """`environment`: variables of the load, besides those of `start`."""
+        self._host, self._job, self._environment = host, job, environment or {}
         self.begins: float | None = None
         self._errors = Path(STDERR_FILE)
 
@@ -69,7 +70,9 @@ class HostLaunch:
     def start(self, directory: Path, prefix: str, environment: Mapping[str, str]) -> Process:
         """Write the job's files, then start its command."""
         self._errors = directory / f"{prefix}{STDERR_FILE}"
-        return start_job(self._host, self._job, directory, prefix, environment)
+        return start_job(
+            self._host, self._job, directory, prefix, {**self._environment, **environment}
+        )
 
     def facts(self) -> Mapping[str, Any]:
         """Nothing."""
@@ -101,9 +104,9 @@ def start_job(
     (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
     return host.start(
         job.command,
-        cwd=directory,
-        stdout=directory / f"{prefix}{STDOUT_FILE}",
-        stderr=directory / f"{prefix}{STDERR_FILE}",
+        cwd=directory if job.directory is None else Path(job.directory),
+        stdout=(directory / f"{prefix}{STDOUT_FILE}").absolute(),
+        stderr=(directory / f"{prefix}{STDERR_FILE}").absolute(),
         environment=environment,
         folders=job.folders,
     )

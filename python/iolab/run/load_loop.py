@@ -16,6 +16,7 @@ from .actions import Actions
 from .interrupts import Interrupts
 from .launch import Launch
 from .process_registry import Starts
+from .program_watch import ProgramWatch
 from .progress import Status
 from .record import RunEnd
 from .waiting import Wait
@@ -53,11 +54,12 @@ class LoadRunner:
         sources: Sequence[Source],
         actions: Actions,
         waiting: Callable[[float, float, Mapping[str, float]], None],
+        watch: ProgramWatch | None = None,
     ) -> RunEnd:
         """Run the load to its end or its limit. RunError where it can't be started, OSError where
         evidence can't be written.
 
-        `directory` bears the run's name.
+        `directory` bears the run's name; `watch` looks at the load's processes until it ends.
         """
         watched = list(sources)
         with contextlib.ExitStack() as stack:
@@ -65,7 +67,10 @@ class LoadRunner:
                 stack.callback(source.stop)
                 source.start(directory)
             process = launch.start(directory, "", self._starts.environment)
+            begin, begin_ns = self._clock.monotonic(), self._clock.realtime_ns()
             try:
+                if watch is not None:
+                    watch.look(process.pid)
                 self._starts.note("started", process, run=directory.name, **launch.facts())
                 actions.start(process, load.ramp, launch.begins)
                 wait = launch.kernel_wait(process)
@@ -73,6 +78,8 @@ class LoadRunner:
                 def poll(passed: float) -> float:
                     self._poll(watched)
                     actions.poll()
+                    if watch is not None:
+                        watch.look(process.pid)
                     waiting(
                         passed,
                         load.ramp + load.runtime,
@@ -85,6 +92,7 @@ class LoadRunner:
                     return min([actions.due(), *(source.due() for source in watched)])
 
                 cut = self._watch(process, wait, launch.limit, load.ramp + load.runtime, poll)
+                end_ns = begin_ns + round((self._clock.monotonic() - begin) * 1e9)
                 exit_code, hung = self._end(process, wait) if cut else (process.wait(0), "")
                 actions.stop()
             except BaseException:
@@ -98,6 +106,7 @@ class LoadRunner:
             pid=None if process.started is None else process.pid,
             pid_started=process.started,
             hung=bool(hung),
+            span=(begin_ns, end_ns),
         )
 
     def lay_out(self, directory: Path, launch: Launch) -> RunEnd:

@@ -12,8 +12,10 @@ from .. import registry
 from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base.host import Host
+from ..hosts.base.target_path import Place
 from ..hosts.facts.mounts import mount_of
 from ..hosts.ssh.remote_paths import scratch_on
+from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
 from ..sources.recorded import RecordedSource
 from ..study.cells import Cell
@@ -26,6 +28,7 @@ from ..workloads.base import Load, Workload
 from .clients import LEAD, Clients, check_cells, load_of_all, of_client
 from .process_registry import MARK
 from .profiling import Profiler
+from .program_builds import ProgramBuilds, ProgramUse
 from .recording import StudyRecorder, Wanted
 
 SCRATCH = "scratch"
@@ -47,6 +50,7 @@ class Equipment:
         clients: Clients | None = None,
     ) -> None:
         """`clients`: the hosts of `[load]`; the study's by default."""
+        self.builds = ProgramBuilds(study, host, notice)
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
         self._notice, self._permissions, self._clients = (
             notice,
@@ -124,6 +128,8 @@ class Equipment:
         if self.recorder is not None:
             self.recorder.check()
         check_cells(self._study.cells, self._clients, self.workload)
+        for cell in self._study.cells if self.builds.are_made else ():
+            self.program(cell)
         for name, host in self._load_hosts().items():
             for kind in self._kinds(name):
                 with of_client(name):
@@ -147,23 +153,40 @@ class Equipment:
                     tools = registry.load("workload", kind).tools(host)
                 for tool, version in tools.items():
                     hosts_of.setdefault(tool, {}).setdefault(version, []).append(name)
-        return {
+        tools = {
             tool: next(iter(versions))
             if len(versions) == 1
-            else "; ".join(f"{version} ({', '.join(on)})" for version, on in versions.items())
+            else "; ".join(
+                f"{version} ({', '.join(name or self._host.name for name in on)})"
+                for version, on in versions.items()
+            )
             for tool, versions in hosts_of.items()
         }
+        return {**tools, **self.builds.digests}
+
+    def program(self, cell: Cell) -> ProgramUse | None:
+        """The program of the cell's runs; None in a study without builds. RunError where its build
+        does not have it."""
+        if not self.builds.sources:
+            return None
+        place = Place("/", "device" if cell.target_kind == "device" else "directory")
+        return self.builds.use(cell, self.workload(cell).job(place).command[0])
 
     def _load_hosts(self) -> dict[str, Host]:
-        """Hosts that a load runs on, by client; that of the target under an empty name."""
+        """Hosts that a load runs on, by client or build; that of the target under an empty name."""
         hosts = {client.name: client.host for client in self._clients.all()}
-        return {"": self._host, **hosts} if self._cells_on("") else hosts
+        for cell in self._study.cells:
+            if not self._clients.of(cell):
+                hosts.setdefault(_build_label(cell), self.builds.host(cell))
+        return {name: host for name, host in hosts.items() if self._cells_on(name)}
 
     def _cells_on(self, name: str) -> list[Cell]:
+        """Cells of a name of `_load_hosts`; of a build that is not made yet, none."""
         return [
             cell
             for cell in self._study.cells
-            if name in ([client.name for client in self._clients.of(cell)] or [""])
+            if name in ([client.name for client in self._clients.of(cell)] or [_build_label(cell)])
+            and (cell.build is None or self.builds.are_made)
         ]
 
     def _kinds(self, name: str) -> list[str]:
@@ -187,6 +210,7 @@ class Equipment:
         """All by which a run would be refused as things are, in words: tools and jobs, each target,
         the room of all together."""
         problems = refusals(self.tools)
+        problems += refusals(self.builds.check)
         for target in self.targets:
             problems += target.problems(self.room(target))
         problems += refusals(self.check_images)
@@ -216,10 +240,11 @@ class Equipment:
                 )
 
     def seconds(self, cell: Cell) -> float:
-        """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""
+        """Estimated wall time of one run of the cell; a set of files takes what its bytes take. The time
+        of a program is unknown, and counts as none."""
         load = self.load(cell)
         ramp = load.ramp + (LEAD if self._clients.of(cell) else 0.0)
-        if "files" in load.facts:
+        if "files" in load.facts or PROGRAM in load.facts:
             return run_seconds(0.0, ramp, load.space_bytes + (load.layout_bytes or 0))
         return run_seconds(
             load.runtime,
@@ -248,6 +273,10 @@ class Equipment:
                     writes,
                 ),
             )
+
+
+def _build_label(cell: Cell) -> str:
+    return "" if cell.build is None else f"build {cell.build}"
 
 
 def _target_key(cell: Cell) -> str:

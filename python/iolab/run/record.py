@@ -10,7 +10,7 @@ from typing import Any
 from ..hosts.base.target_path import Place
 from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import ClientRun
-from ..results.evidence.model import SESSION, RunPlan
+from ..results.evidence.model import PROGRAM_BUILD, SESSION, RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
 from ..workloads.base import Job, Load
@@ -22,12 +22,15 @@ class RunEnd:
     """How a run ended; `reason` is empty where it finished.
 
     Attributes:
-        exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what
-        was executed, and where. pid, pid_started: of the load, see `hosts.base.Process`. hung:
-        whether something of it waits in the kernel and couldn't be ended,
-            so that whoever touches its place would wait as well. recording: where its events are,
-            see `recording.StudyRecorder.end`.
+        exit_code: the load's, None where there was none. window: see `RunPlan`.
+        job, place: what was executed, and where.
+        pid, pid_started: of the load, see `hosts.base.Process`.
+        hung: whether something of it waits in the kernel and couldn't be ended. Access to its place
+        would wait as well.
+        recording: where its events are, see `recording.StudyRecorder.end`.
         tracing: see `tracing.active_tracing`. clients: of a load from several hosts.
+        build: of the program that ran, see `program_builds.ProgramUse.evidence`.
+        span: realtime nanoseconds from the start of the load's process to its end.
     """
 
     status: Status
@@ -42,6 +45,8 @@ class RunEnd:
     recording: Mapping[str, Any] = field(default_factory=dict)
     tracing: Sequence[str] = ()
     clients: Sequence[ClientRun] = ()
+    build: Mapping[str, Any] = field(default_factory=dict)
+    span: tuple[int, int] | None = None
 
 
 def plan_of(
@@ -84,6 +89,8 @@ def plan_of(
         extra["recording"] = dict(end.recording)
     if end.clients:
         extra[CLIENTS] = [client.as_data() for client in end.clients]
+    if end.build:
+        extra[PROGRAM_BUILD] = dict(end.build)
     if end.tracing:
         extra["tracing"] = list(end.tracing)
     if run.profile:

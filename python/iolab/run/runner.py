@@ -158,6 +158,7 @@ class StudyRunner:
                 return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             stack.callback(self._clients.close)
+            self._equipment.builds.make(lambda: interrupts.stop_after_run)
             tools = self._equipment.tools()
             self._equipment.check_images()
             head = stack.enter_context(ExitStack())
@@ -362,6 +363,7 @@ class StudyRunner:
             interrupts,
             self._listener.notice,
             self._release,
+            self._equipment.builds,
         )
         with ExitStack() as stack:
             stack.callback(hooks.finish)
@@ -496,6 +498,7 @@ class StudyRunner:
             self._study.actions,
             self._equipment.profiler if run.profile else None,
             self._clients.of(run.cell),
+            self._equipment.program(run.cell),
         )
         end = executor.refuse(setting, failure) if failure else executor.execute(setting)
         self._journal.write(

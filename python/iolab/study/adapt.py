@@ -36,7 +36,8 @@ class Changes:
         load: keys of `[load]` likewise, such as `hosts`.
         until: rules that end the study once they are decided; at_most: blocks at which it ends then.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
-        builds: names of builds; each is a variant instead of the file's, the first the baseline.
+        builds: names of builds, or `NAME=SOURCES`; each is a variant instead of the file's, the
+        first the baseline.
         reduced: apply the file's `[reduced]` as well; the other changes override it.
     """
 
@@ -328,17 +329,49 @@ def _keep_variants(data: dict[str, Any], names: Sequence[str]) -> None:
 
 
 def _set_builds(data: dict[str, Any], names: Sequence[str]) -> None:
-    """Make each build a variant, instead of the study's."""
+    """Make each build a variant, instead of the study's. `NAME=SOURCES` gives a build of `[builds]`
+    other sources; a name that is not in `[builds]` takes everything else from the first build."""
+    tables = data.get("builds")
+    if isinstance(tables, dict) and tables:
+        _set_program_builds(data, tables, names)
+        return
     target = data.get("target")
     if not isinstance(target, dict) or target.get("kind") != "zpool":
         raise UsageError(
-            "only a target of kind zpool has builds",
+            "only a target of kind zpool has builds, and the study has no [builds]",
             where="--build",
-            hint="add --target kind=zpool with its devices and layout",
+            hint="add [builds.NAME] to the study, or --target kind=zpool with devices and layout",
+        )
+    if sources := [name for name in names if "=" in name]:
+        raise UsageError(
+            f"'{sources[0]}' is not the name of a build of OpenZFS",
+            where="--build",
+            hint="iolab ab takes NAME=SOURCES, and makes the build",
         )
     if len(set(names)) < len(names):
         raise UsageError(f"a build is given twice: {', '.join(names)}", where="--build")
     data["variants"] = {name: {"target": {"build": name}} for name in names}
+    study = data["study"]
+    if isinstance(study, dict):
+        study["baseline"] = names[0]
+
+
+def _set_program_builds(data: dict[str, Any], tables: dict[str, Any], words: Sequence[str]) -> None:
+    names = [word.partition("=")[0] for word in words]
+    if len(set(names)) < len(names):
+        raise UsageError(f"a build is given twice: {', '.join(names)}", where="--build")
+    builds = dict(tables)
+    for word in words:
+        name, equals, sources = word.partition("=")
+        if equals:
+            template = tables.get(name, next(iter(tables.values())))
+            builds[name] = {**(template if isinstance(template, dict) else {}), "sources": sources}
+        elif name not in tables:
+            raise UsageError(
+                f"the study has no build '{name}'", where="--build", hint=near(name, list(tables))
+            )
+    data["builds"] = builds
+    data["variants"] = {name: {"build": name} for name in names}
     study = data["study"]
     if isinstance(study, dict):
         study["baseline"] = names[0]

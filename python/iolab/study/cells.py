@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from .. import registry
 from ..errors import UsageError
 from ..hosts.base.options import Options
+from .builds import FACTOR as BUILD
 from .client_hosts import FACTOR, ClientHosts
 from .expressions import ExpressionError, is_expression, names_in, size_of, takes_size
 from .factors import Scalar, Sweep
@@ -42,6 +43,7 @@ class Cell:
     Attributes:
         target_kind, workload_kind: names of the plugins; target, workload: their options, checked.
         load: the client hosts; None where the load runs on the host of the target.
+        build: the name of its build in `[builds]`; None for the programs of the host.
     """
 
     variant: str
@@ -51,6 +53,7 @@ class Cell:
     workload_kind: str
     workload: Options
     load: ClientHosts | None = None
+    build: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Its tables as plain data."""
@@ -58,6 +61,7 @@ class Cell:
             "target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
             "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")},
             **({} if self.load is None else {_LOAD: self.load.model_dump(mode="json")}),
+            **({} if self.build is None else {BUILD: self.build}),
         }
 
     def identity(self) -> str:
@@ -94,6 +98,7 @@ class CellBuilder:
         """
         self._file, self._places, self._problems, self._left_out = file, places, problems, left_out
         self._sweeps, self._facts, self._context = sweeps, facts, {"directory": directory}
+        self._wrong_builds: set[str] = set()
         self._known = list(dict.fromkeys(name for sweep in sweeps for name in sweep.names))
 
     def cells_of(self, variant: str) -> Iterator[Cell]:
@@ -113,8 +118,9 @@ class CellBuilder:
             plugins[_LOAD] = _ClientHosts
         for sweep in self._sweeps:
             placed = dict(tables)
+            build_text = self._build_text(variant, placed, sweep)
             if (
-                not self._place_factors(variant, placed, plugins["workload"], sweep)
+                not self._place_factors(variant, placed, plugins["workload"], sweep, build_text)
                 or self._left_out
             ):
                 self._check_the_rest(variant, placed, plugins, sweep)
@@ -127,6 +133,9 @@ class CellBuilder:
                     for kind in placed
                 }
                 target, workload = options["target"], options["workload"]
+                build = None if build_text is None else str(fill(build_text, factors))
+                if not self._check_build(variant, build, is_on_clients=_LOAD in placed):
+                    continue
                 if target is not None and workload is not None and None not in options.values():
                     yield Cell(
                         variant,
@@ -136,7 +145,32 @@ class CellBuilder:
                         placed["workload"]["kind"],
                         workload,
                         cast(ClientHosts | None, options.get(_LOAD)),
+                        build,
                     )
+
+    def _build_text(
+        self, variant: str, tables: Mapping[str, Mapping[str, Any]], sweep: Sweep
+    ) -> str | None:
+        """The name of the variant's build as written, or the factor that selects it."""
+        text = self._file.variants[variant].build
+        if text is not None or not self._file.builds or BUILD not in sweep.names:
+            return text
+        is_mentioned = any(name == BUILD for kind in tables for _, name in mentions(tables[kind]))
+        return None if is_mentioned else f"{{{BUILD}}}"
+
+    def _check_build(self, variant: str, build: str | None, *, is_on_clients: bool) -> bool:
+        """Whether the study has the build and can run it; reports each problem once."""
+        if build is None:
+            return True
+        if build in self._file.builds and not is_on_clients:
+            return True
+        if build not in self._wrong_builds:
+            self._wrong_builds.add(build)
+            wrong, allowed = f"no build is called '{build}'", near(build, list(self._file.builds))
+            if build in self._file.builds:
+                wrong, allowed = "client hosts of [load] can't run builds", "leave [load] out"
+            self._report(variant, (BUILD,), wrong, allowed)
+        return False
 
     def _plugin(self, variant: str, kind: str, table: Mapping[str, Any]) -> Any:
         name = table.get("kind")
@@ -150,15 +184,21 @@ class CellBuilder:
             return None
 
     def _place_factors(
-        self, variant: str, tables: dict[str, dict[str, Any]], workload: Any, sweep: Sweep
+        self,
+        variant: str,
+        tables: dict[str, dict[str, Any]],
+        workload: Any,
+        sweep: Sweep,
+        build_text: str | None,
     ) -> bool:
         """Give factors that nothing mentions their option; report mentions of nothing and factors
         without effect."""
         mentioned: set[str] = set()
         named: set[str] = set()
         sound = True
-        for kind in tables:
-            for path, name in mentions(tables[kind]):
+        texts_of = {**tables, **({} if build_text is None else {BUILD: build_text})}
+        for kind, table_or_text in texts_of.items():
+            for path, name in mentions(table_or_text):
                 mentioned.add(name)
                 if name in sweep.names or name in self._left_out:
                     continue
@@ -166,7 +206,7 @@ class CellBuilder:
                 if name in self._known:
                     self._note(
                         sweep.key,
-                        f"has no factor '{name}', which {kind}.{'.'.join(path)} mentions",
+                        f"has no factor '{name}', which {'.'.join((kind, *path))} mentions",
                         "give it a level here as well",
                     )
                 else:
@@ -180,8 +220,8 @@ class CellBuilder:
                     )
             named.update(
                 name
-                for path, text in texts(tables[kind])
-                if takes_size(path[-1])
+                for path, text in texts(table_or_text)
+                if path and takes_size(path[-1])
                 for name in names_in(text)
             )
         for name in sweep.names:

@@ -18,7 +18,9 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.facts.host_facts import host_facts
 from ..hosts.kinds.local import LocalHost
+from ..workloads.program import ProgramOptions
 from .adapt import Changes, adapt
+from .builds import BuildTable
 from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
@@ -56,6 +58,7 @@ class Study:
         hosts: other machines that the text itself names; they are reached only if the user agrees.
         session_order: variant of each session, empty unless `order` is "sessions"; session_begin:
         commands before each; session_reboot: whether these restart the host.
+        builds: programs that are compiled before the runs of cells that name them.
         until: what ends it before `repetitions` blocks; None where their number is fixed.
     """
 
@@ -86,6 +89,7 @@ class Study:
     session_order: tuple[str, ...] = ()
     session_begin: tuple[Command, ...] = ()
     session_reboot: bool = False
+    builds: Mapping[str, BuildTable] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -141,6 +145,11 @@ class Study:
                 else {}
             ),
             **({} if self.until is None else {"until": self.until.as_data()}),
+            **(
+                {"builds": {name: table.as_data() for name, table in self.builds.items()}}
+                if self.builds
+                else {}
+            ),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
             "cells": [
@@ -153,6 +162,20 @@ class Study:
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with its key, such as `hooks.block.before`."""
         named_commands = [
+            (f"builds.{name}.{key}", command)
+            for name, table in self.builds.items()
+            for key, commands in (
+                ("commands", table.commands),
+                ("version", (table.version,) if table.version else ()),
+            )
+            for command in commands
+        ]
+        named_commands += dict.fromkeys(
+            ("workload.command", Command(cell.workload.arguments, cell.workload.text))
+            for cell in self.cells
+            if isinstance(cell.workload, ProgramOptions)
+        )
+        named_commands += [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
             for level, commands in below.items()
@@ -193,6 +216,14 @@ def is_in_sessions(path: Path) -> bool:
     """
     table = parse_tables(read_text(path), path).get("study")
     return isinstance(table, dict) and table.get("order") == "sessions"
+
+
+def has_builds(path: Path) -> bool:
+    """Whether a study has builds of programs, by its text alone.
+
+    Raises StudyError if it cannot be read or is not TOML.
+    """
+    return bool(parse_tables(read_text(path), path).get("builds"))
 
 
 def target_host(path: Path, changes: Changes | None = None) -> str | None:
@@ -289,6 +320,7 @@ def load_study(
         session_order(variants, session.count) if has_sessions else (),
         session.begin if has_sessions else (),
         session.reboot,
+        file.builds,
     )
 
 

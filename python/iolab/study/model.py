@@ -19,6 +19,8 @@ from pydantic import (
 
 from ..compare.rules import ALPHA, AT_MOST
 from ..hosts.base.options import Duration, OptionProblem, problems_error
+from .builds import NAME as BUILD_NAME
+from .builds import BuildTable
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
 from .factors import FactorSet
 from .profile import ProfileTable
@@ -156,6 +158,10 @@ class VariantTable(_Table):
     load: dict[str, Any] = Field(
         default_factory=dict, description="keys of [load] with this variant's values"
     )
+    build: Annotated[
+        str | None,
+        Field(description="name of the build in [builds] that this variant runs; default: none"),
+    ] = None
     setup: CommandList = Field(
         default=(),
         description="commands run whenever the study comes to this variant from "
@@ -264,6 +270,11 @@ class StudyFile(_Table):
     variants: dict[str, VariantTable] = Field(
         default_factory=lambda: {"baseline": VariantTable()}, description="arms of the comparison"
     )
+    builds: dict[str, BuildTable] = Field(
+        default_factory=dict,
+        description="programs that are compiled before the runs that use them, a table each; a "
+        "variant or the factor 'build' names one",
+    )
     hooks: HooksTable = Field(
         default_factory=HooksTable, description="commands around the study and its parts"
     )
@@ -309,6 +320,20 @@ class StudyFile(_Table):
         return (
             {**_default_sources(), **sources} if sources and sources.keys() <= RECORDED else sources
         )
+
+    @field_validator("builds")
+    @classmethod
+    def _names_of_builds(cls, builds: dict[str, BuildTable]) -> dict[str, BuildTable]:
+        wrong = "is not a name for a build"
+        allowed = "letters, digits, '.', '_' and '-'"
+        bad = [
+            OptionProblem((name,), wrong, allowed)
+            for name in builds
+            if not BUILD_NAME.fullmatch(name)
+        ]
+        if bad:
+            raise problems_error(bad)
+        return builds
 
     @field_validator("factors")
     @classmethod

@@ -58,7 +58,7 @@ class Job:
         command: argument list, started in the run's evidence directory.
         files: name to text, written there first. main: the file among them that is "the exact job".
         limit: seconds after which it hangs and is ended. folders: made there beforehand, for what
-        its tool leaves.
+        its tool leaves. directory: where the command is started; None for the evidence directory.
     """
 
     command: tuple[str, ...]
@@ -66,6 +66,7 @@ class Job:
     main: str
     limit: float
     folders: tuple[str, ...] = ()
+    directory: str | None = None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ ALLOWED = {
     "charts": JUDGING | {"charts", "heatmap"},
     "report": JUDGING | SHOWING,
     "server": JUDGING | SHOWING | {"history", "server"},
-    "api": JUDGING | SHOWING,
+    "notebook": JUDGING | SHOWING,
+    "api": JUDGING | SHOWING | {"notebook"},
     "__main__": {"cli"},
     "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "history", "server"},
 }

@@ -22,11 +22,11 @@ from iolab.rigs.builds import (
     BuildMaker,
     BuildRecord,
     delete_build,
-    parse_request,
     records,
     update_tree,
 )
 from iolab.rigs.recipe import find_rig
+from iolab.rigs.source_tree import parse_request
 
 RECIPE = """
 name = "small"

@@ -5,6 +5,7 @@ asked for."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,53 @@ def test_a_build_that_was_not_asked_for_is_invalid(tmp_path: Path) -> None:
 )
 def test_odd_evidence_is_no_reason(tmp_path: Path, damaged: Any) -> None:
     assert verdicts(tmp_path, damaged, build("base", "A")) == [{}, {}]
+
+
+def program(asked: str | None, identity: Any, **more: Any) -> dict[str, Any]:
+    """What a run says of the program of its load."""
+    ran = {"tool": {"path": "/x/tool", "build_id": identity}}
+    return {"asked": asked, "programs": ran if identity else {}, **more}
+
+
+def of_programs(tmp_path: Path, *builds: Any) -> list[dict[str, Level]]:
+    items = []
+    for number, build_of_run in enumerate(builds):
+        plan = write_run(tmp_path / str(number), output(job()))
+        plan = replace(plan, extra={**plan.extra, "build": build_of_run})
+        items.append((tmp_path / str(number), plan))
+    return [
+        {reason.code: reason.level for reason in derived.verdict.reasons}
+        for derived in derive_all(items)
+    ]
+
+
+def test_programs_are_judged_as_modules_are(tmp_path: Path) -> None:
+    own = {"expected": {"tool": {"build_id": "A"}}}
+    other = {"expected": {"tool": {"build_id": "B"}}}
+    right = program("old", "A", **own), program("new", "B", **other)
+    assert of_programs(tmp_path / "right", *right) == [{}, {}]
+    wrong = program("old", "A", **own), program("new", "A", **other)
+    assert of_programs(tmp_path / "wrong", *wrong) == [
+        {"same-build": Level.INVALID},
+        {"wrong-build": Level.INVALID},
+    ]
+    same = program("old", "A", **own), program("new", "A", **own)
+    assert of_programs(tmp_path / "same", *same) == [{"same-build": Level.INVALID}] * 2
+    record = {"record": {"digest": "d"}}
+    alike = program("old", "A", **own, **record), program("new", "A", **own, **record)
+    assert of_programs(tmp_path / "alike", *alike) == [{"same-sources": Level.OK}] * 2
+    system = program(None, "A"), program("new", "A", **own)
+    assert of_programs(tmp_path / "system", *system) == [{"same-build": Level.INVALID}] * 2
+
+
+def test_an_unknown_program_is_suspect(tmp_path: Path) -> None:
+    unknown = program("old", None, expected={"tool": {"build_id": "A"}}), program(None, None)
+    assert of_programs(tmp_path, *unknown) == [{"unknown-build": Level.SUSPECT}, {}]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [7, [], {}, {"asked": []}, {"asked": "a", "programs": 7}, {"asked": "a", "programs": {"x": 7}}],
+)
+def test_damaged_evidence_of_programs_never_raises(tmp_path: Path, damaged: Any) -> None:
+    assert len(of_programs(tmp_path, damaged, program("b", "B", expected={"tool": 7}))) == 2

@@ -17,11 +17,12 @@ from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeProgram
 from iolab.hosts.kinds.rig import RigState
 from iolab.rigs.build import Done
-from iolab.rigs.builds import BuildRecord, BuildRequest
+from iolab.rigs.builds import BuildRecord
 from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.rigs.recipe import Rig
+from iolab.rigs.source_tree import BuildRequest, with_absolute_paths
 from iolab.run import ab as module
-from iolab.run.ab import Ab, AbRequest, ab_study, absolute, machine_name
+from iolab.run.ab import Ab, AbRequest, ab_study, machine_name
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
 from support.acting import SYS, fake_fio, write_result
@@ -306,8 +307,8 @@ def test_paths_of_sources_become_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tree").mkdir()
     (tmp_path / "fix.patch").touch()
-    assert absolute("a=tree+fix.patch") == f"a={tmp_path}/tree+{tmp_path}/fix.patch"
-    assert absolute("a=2.3") == "a=2.3"
+    assert with_absolute_paths("a=tree+fix.patch") == f"a={tmp_path}/tree+{tmp_path}/fix.patch"
+    assert with_absolute_paths("a=2.3") == "a=2.3"
     study = tmp_path / "s.toml"
     assert machine_name(study, BUILDS) == machine_name(study, BUILDS)
     assert machine_name(study, BUILDS) != machine_name(study, BUILDS[:1])

@@ -5,13 +5,17 @@ its old events are deleted, and each question is of another time."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from iolab.recording.base import checked_files
+from iolab.recording.base.checked_files import Part
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.metadata import read_facts
@@ -21,9 +25,8 @@ from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Answer, Series, Stack
 from iolab.statistics.ask.query import explain, query
-from iolab.statistics.engine.engine import Engine
 from iolab.statistics.kept import manage
-from iolab.statistics.tiers import segment_maps
+from iolab.statistics.tiers import map_sums, segment_maps
 from support.depth import depth
 from support.recordings import SECOND, START, events
 
@@ -229,13 +232,12 @@ def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ).close()
     grown(path, batches, 5)
     read: list[int] = []
-    really = Engine.files
 
-    def files(self: Engine, name: str, parts: list[object], **named: bool) -> None:
+    def count(parts: Sequence[Part]) -> None:
         read.append(len(parts))
-        really(self, name, parts, **named)  # type: ignore[arg-type]
+        checked_files.check(parts)
 
-    monkeypatch.setattr(Engine, "files", files)
+    monkeypatch.setattr(map_sums, "check", count)
     recording = Recording(path)
     totals = []
     for more in (0, 0, 2):
@@ -245,11 +247,54 @@ def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert totals[0] == totals[1] < totals[2]
 
 
+def rewritten(path: Path, **options: Any) -> None:
+    """Write a map as another version of the library may."""
+    table = pq.read_table(path)
+    path.write_bytes(b"")
+    pq.write_table(table, path, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "none", "use_dictionary": False},
+        {"compression": "zstd", "data_page_version": "2.0"},
+        {"compression": "snappy", "use_dictionary": ["index", "time_ns_sum"]},
+        {"compression": "zstd", "row_group_size": 7, "data_page_size": 64},
+    ],
+    ids=str,
+)
+def test_maps_of_other_writers_have_the_same_sums(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r"
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "import"}, live=False
+    ).close()
+    grown(path, [], 2)
+    asked = ("io.ops[op=read][latency]", "io.ops[device]", "io.ops[size]")
+    expected = [lines_of(query(Recording(path), name, interval_ns=SECOND)) for name in asked]
+    for file in path.glob("histograms/1s/*/*.parquet"):
+        rewritten(file, **options)
+    # without a size and a checksum a map is whole where its pages are
+    monkeypatch.setattr(
+        segment_maps,
+        "part_of",
+        lambda place, _, number, name: Part(
+            place / "histograms/1s" / name / f"{number:06}.parquet"
+        ),
+    )
+    monkeypatch.setattr(map_sums, "_remembered", {})
+    assert [
+        lines_of(query(Recording(path), name, interval_ns=SECOND)) for name in asked
+    ] == expected
+
+
 def test_no_more_rows_are_remembered_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_maps, "MOST_ROWS", 100)
-    monkeypatch.setattr(segment_maps, "_remembered", {})
+    monkeypatch.setattr(map_sums, "MOST_ROWS", 100)
+    monkeypatch.setattr(map_sums, "_remembered", {})
     path = tmp_path / "r"
     batches: list[pa.RecordBatch] = []
     RecordingWriter.create(
@@ -258,5 +303,5 @@ def test_no_more_rows_are_remembered_than_allowed(
     grown(path, batches, 5)
     for question in ("io.ops", "io.ops[latency]", "io.ops[op]"):
         query(Recording(path), question, interval_ns=SECOND)
-        rows = [len(sums.columns["block"]) for sums in segment_maps._remembered.values()]
+        rows = [len(sums.rows["block"]) for sums in map_sums._remembered.values()]
         assert sum(rows) <= 100

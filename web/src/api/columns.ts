@@ -46,8 +46,15 @@ const ROUND = [...SHORT, ...LONG];
 const roundDown = (length: number): number => ROUND.findLast((each) => each <= length) ?? 1;
 const roundUp = (length: number): number => ROUND.find((each) => each >= length) ?? 365 * DAY * SECOND;
 
-/** The shortest usual column of whole seconds that is not shorter, in ns. */
-export const usualInterval = (least: number): number => LONG.find((each) => each >= least) ?? 365 * DAY * SECOND;
+/**
+ * The shortest round column that is not shorter than `least`, in ns. Columns of less than a second need `enough` I/Os, of so many
+ * a second; null: only whole seconds are known.
+ */
+export function filledInterval(least: number, enough: number, perSecond: number | null): number {
+	const seconds = LONG.find((each) => each >= least) ?? 365 * DAY * SECOND;
+	if (perSecond === null || seconds > SECOND) return seconds;
+	return Math.min(seconds, Math.max(roundUp(least), roundUp((enough * SECOND) / perSecond)));
+}
 
 function usualOf(span: Span): number {
 	const length = span.until - span.from;

@@ -11,14 +11,18 @@ export const columnLength = (spec: GraphSpec, span: Span): number =>
 
 /** What a graph has room for; null where only whole seconds are known: of counters, and before the first event that is still there. */
 function roomOf(spec: GraphSpec, span: Span): Room | null {
-	const here = facts.value;
 	const entry = catalogue.value.find((each) => each.name === rootOf(spec.statistic));
-	const source = spec.source || (entry?.source ?? "");
+	const perSecond = eventRate(spec.source || (entry?.source ?? ""), span);
+	return perSecond === null ? null : { pixels: pixelsOf(spec), perSecond, enough: hasPercentiles(spec) ? MANY : FEW };
+}
+
+/** Events a second of a source; null where only whole seconds are known: of counters, and before the first event that is kept. */
+export function eventRate(source: string, span: Span): number | null {
+	const here = facts.value;
 	const events = (tick.peek() ?? here)?.events[source] ?? 0;
 	if (!here || events === 0 || here.events_from_ns === null || span.from < here.events_from_ns - SECOND) return null;
 	const { from, until } = whole.peek();
-	const perSecond = (events * SECOND) / (until - from);
-	return { pixels: pixelsOf(spec), perSecond, enough: hasPercentiles(spec) ? MANY : FEW };
+	return (events * SECOND) / (until - from);
 }
 
 /** About how wide a plot is; without its list of values and its axes. */

@@ -9,7 +9,7 @@ export const FONT =
 /** Room around a plot, for its axes and its legend. */
 export const MARGINS = { left: 84, right: 92, top: 6, bottom: 26 };
 /** The same where a canvas is no wider than a telephone. */
-const FEW = { ...MARGINS, left: 64, right: 78 };
+const FEW = { ...MARGINS, left: 64, right: 64 };
 const NARROW = 480;
 
 /** Room around the plot of a canvas so wide. */
@@ -185,7 +185,10 @@ export function paintStrip(
 	context.fillStyle = colours.lost;
 	context.textAlign = "left";
 	context.textBaseline = "middle";
-	context.fillText(name, box.left + box.width + 8, top + STRIP / 2 + 1);
+	const left = box.left + box.width + 8;
+	// a narrow canvas has no room for it; the caption has the same words
+	if (left + context.measureText(name).width <= context.canvas.width / context.getTransform().a)
+		context.fillText(name, left, top + STRIP / 2 + 1);
 	context.strokeStyle = colours.faint;
 	context.lineWidth = 1;
 	context.strokeRect(box.left - 0.5, top - 0.5, box.width + 1, STRIP + 1);
@@ -260,4 +263,24 @@ export function paintArea(
 	context.globalAlpha = 0.08;
 	context.fillRect(left, top, right - left, bottom - top);
 	context.globalAlpha = 1;
+}
+
+/** Handles are so wide, in px. */
+const HANDLE = 7;
+
+/** Handles of a rectangle that can be resized. */
+export function paintHandles(
+	context: CanvasRenderingContext2D,
+	handles: readonly (readonly [number, number])[],
+	colours: ThemeColours,
+): void {
+	context.fillStyle = colours.background;
+	context.strokeStyle = colours.text;
+	context.lineWidth = 1.5;
+	for (const [x, y] of handles) {
+		context.beginPath();
+		context.rect(x - HANDLE / 2, y - HANDLE / 2, HANDLE, HANDLE);
+		context.fill();
+		context.stroke();
+	}
 }

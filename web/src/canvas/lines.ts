@@ -2,7 +2,7 @@
 import type { PercentilesAnswer, SeriesAnswer, StackAnswer } from "../generated/api";
 import type { Frame } from "./frame";
 import { REST } from "./hues";
-import { type Box, type Span, xPixel } from "./spaces";
+import { type Span, xPixel } from "./spaces";
 
 /** Numbers over time: one, one for each value of a field, or the percentiles of a map. */
 export type Numbered = SeriesAnswer | StackAnswer | PercentilesAnswer;
@@ -14,11 +14,34 @@ export function valuesOf(answer: Numbered): readonly (number | null)[] {
 	return (answer.keys[0] ?? answer.others)?.values ?? nothingOf(answer);
 }
 
-/** The values of a stack in which nobody did anything: 0, unless nothing was recorded. */
+/** The values of a stack without any I/O: 0, unless nothing was recorded. */
 function nothingOf({ t0_ns, until_ns, interval_ns, covered_ns }: StackAnswer): (number | null)[] {
 	// times since 1970 are some hundred ns off
 	const columns = Math.ceil((until_ns - t0_ns) / interval_ns - Math.min(0.5, 1000 / interval_ns));
 	return Array(Math.max(0, columns)).fill(covered_ns > 0 ? 0 : null);
+}
+
+/** Times since 1970 are some hundred ns off. */
+const EXACT = 1000;
+
+/** The recorded part of an answer, in ns since its begin. Percentiles know whole columns only. */
+export function recordedPart(answer: Numbered): Span {
+	const length = valuesOf(answer).length * answer.interval_ns;
+	if (answer.kind === "percentiles") return { from: 0, to: length };
+	const from = answer.first_ns - answer.t0_ns;
+	const to = answer.until_ns - answer.t0_ns;
+	return { from: from > EXACT ? from : 0, to: to < length - EXACT ? to : length };
+}
+
+/**
+ * The columns, (first, one past the last), that were recorded completely. The rate of a column that is cut is that
+ * of a few I/Os over a short time: no axis may depend on it. All columns where none is whole.
+ */
+export function wholeColumns({ from, to }: Span, interval: number, columns: number): [number, number] {
+	const exact = Math.min(EXACT, interval / 10);
+	const first = Math.max(0, Math.ceil((from - exact) / interval));
+	const past = Math.min(columns, Math.floor((to + exact) / interval));
+	return past > first ? [first, past] : [0, columns];
 }
 
 /** A number over time with its colour; null where nothing was recorded. */
@@ -40,7 +63,7 @@ export function layersOf(answer: Numbered, colour: (key: string) => string): Lay
 		: shown;
 }
 
-/** The upper edges of layers that stand on each other: of each layer and column, null where nothing was recorded. */
+/** The upper edges of stacked layers: of each layer and column, null where nothing was recorded. */
 export function stacked(layers: readonly Layer[]): (number | null)[][] {
 	let below: (number | null)[] = [];
 	return layers.map((layer) => {
@@ -101,33 +124,42 @@ export function ceiling(most: number): number {
 export interface Plot {
 	frame: Frame;
 	interval: number;
+	/** Columns are drawn inside of this part only. */
+	part?: Span;
 	y: (value: number) => number;
 }
 
 /** Draw a layer's upper edge over the runs in which it is known, and the area below it in its tint. `line`: the edge's colour. */
 export function paintLayer(
 	context: CanvasRenderingContext2D,
-	{ frame: { box, span }, interval, y }: Plot,
+	plot: Plot,
 	values: readonly (number | null)[],
 	{ colour, width, tint, line = colour }: { colour: string; width: number; tint: number; line?: string },
 ): void {
-	const [first, past] = columnsIn(span, interval, values.length);
+	const { box, span } = plot.frame;
+	const [first, past] = columnsIn(span, plot.interval, values.length);
 	context.fillStyle = colour;
 	context.strokeStyle = line;
 	context.lineWidth = width;
 	context.lineJoin = "round";
 	for (const [start, end] of runs(values.slice(first, past))) {
-		const edge = stairs(values, first + start, first + end, interval, box, span, y);
+		const edge = stairs(values, first + start, first + end, plot);
 		if (tint > 0) {
 			const area = new Path2D(edge);
-			area.lineTo(xPixel(box, span, (first + end) * interval), box.top + box.height);
-			area.lineTo(xPixel(box, span, (first + start) * interval), box.top + box.height);
+			area.lineTo(edgePixel(plot, first + end), box.top + box.height);
+			area.lineTo(edgePixel(plot, first + start), box.top + box.height);
 			context.globalAlpha = tint;
 			context.fill(area);
 			context.globalAlpha = 1;
 		}
 		if (width > 0) context.stroke(edge);
 	}
+}
+
+/** Where a column begins. */
+function edgePixel({ frame: { box, span }, interval, part }: Plot, column: number): number {
+	const time = column * interval;
+	return xPixel(box, span, part ? Math.min(part.to, Math.max(part.from, time)) : time);
 }
 
 /** Columns that lie in a span, at least in part: the first, and one past the last. */
@@ -143,19 +175,13 @@ const JOINED = 2;
  * The upper edge of columns as a path. Where several columns share a pixel the path goes through the least of them and along the
  * most, so that a peak keeps its height and its colour. Which columns are joined does not depend on what is shown.
  */
-function stairs(
-	values: readonly (number | null)[],
-	from: number,
-	to: number,
-	interval: number,
-	box: Box,
-	span: Span,
-	y: (value: number) => number,
-): Path2D {
+function stairs(values: readonly (number | null)[], from: number, to: number, plot: Plot): Path2D {
+	const { y, interval } = plot;
+	const { box, span } = plot.frame;
 	const path = new Path2D();
-	const x = (column: number) => xPixel(box, span, column * interval);
+	const x = (column: number) => edgePixel(plot, column);
 	path.moveTo(x(from), y(values[from] ?? 0));
-	const wide = x(from + 1) - x(from);
+	const wide = (box.width * interval) / (span.to - span.from);
 	const joined = wide >= 1 ? 1 : 2 ** Math.ceil(Math.log2(JOINED / wide));
 	for (let column = from; column < to; ) {
 		const end = Math.min(to, (Math.floor(column / joined) + 1) * joined);

@@ -13,12 +13,14 @@ import {
 	mostOf,
 	type Numbered,
 	paintLayer,
+	recordedPart,
 	runs,
 	stacked,
 	valuesOf,
+	wholeColumns,
 } from "./lines";
-import { type Axis, type Box, type Span, type YScale, yPixel } from "./spaces";
-import { linearTicks, logTicks, type Tick, type Unit } from "./ticks";
+import { type Axis, type Box, type Span, xPixel, type YScale, yPixel } from "./spaces";
+import { linearTicks, logTicks, quantity, type Tick, type Unit } from "./ticks";
 import type { Coloured } from "./tooltip";
 
 /** What is painted of numbers over time, and how. */
@@ -53,6 +55,8 @@ export function chosenLayers(look: Pick<NumbersLook, "answer" | "highlights" | "
 }
 
 const MOST_WORDS = 8;
+/** How much of the background lies over a column that is not complete. */
+const FADED = 0.55;
 /** Areas have a line between them where columns are so many pixels wide: between narrow ones it would hide the areas. */
 const APART = 5;
 
@@ -71,6 +75,9 @@ export class Numbers implements Content {
 	readonly #behind: Layer[];
 	/** Values where layers are painted, those behind last. */
 	readonly #edges: (readonly (number | null)[])[];
+	/** What was recorded of the answer's time, and its whole columns: (first, one past the last). */
+	readonly #part: Span;
+	readonly #whole: readonly [number, number];
 	#low = 0;
 	#high = 1;
 
@@ -94,6 +101,8 @@ export class Numbers implements Content {
 		this.answered = window && times(window);
 		this.hatched = (lines ? answer.gaps : gapsOf(values)).map(times);
 		this.lost = answer.losses;
+		this.#part = recordedPart(answer);
+		this.#whole = wholeColumns(this.#part, this.interval, this.columns);
 	}
 
 	get axis(): Axis {
@@ -101,7 +110,7 @@ export class Numbers implements Content {
 	}
 
 	settle(shown: Span): boolean {
-		const [first, past] = columnsIn(shown, this.interval, this.columns);
+		const [first, past] = this.#measured(shown);
 		const edges = this.#edges.slice(0, this.layers.length);
 		const high = ceiling(mostOf(edges, first, past));
 		const least = this.look.scale === "log" && !this.look.stacked ? leastOf(edges, first, past) : 0;
@@ -112,13 +121,21 @@ export class Numbers implements Content {
 		return true;
 	}
 
+	/** The columns for which the axis is made: those that are shown and whole, or those that are shown. */
+	#measured(shown: Span): [number, number] {
+		const [first, past] = columnsIn(shown, this.interval, this.columns);
+		const whole: [number, number] = [Math.max(first, this.#whole[0]), Math.min(past, this.#whole[1])];
+		return whole[1] > whole[0] ? whole : [first, past];
+	}
+
 	ticks(): Tick[] {
 		const { unit } = this.look.answer;
 		return this.#low > 0 ? logTicks(this.#low, this.#high, 9, unitOf(unit)) : numberTicks(this.#high, unit);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame): void {
-		const plot = { frame, interval: this.interval, y: (value: number) => yPixel(frame.box, this.axis, value) };
+		const y = (value: number) => yPixel(frame.box, this.axis, value);
+		const plot = { frame, interval: this.interval, part: this.#part, y };
 		const all = [...this.layers, ...this.#behind];
 		const edges = this.#edges;
 		const wide = (frame.box.width * this.interval) / (frame.span.to - frame.span.from) >= APART;
@@ -138,6 +155,33 @@ export class Numbers implements Content {
 				: { colour: layer.colour, width: i < this.layers.length ? 1.6 : 1, tint: single ? 0.18 : 0 };
 			paintLayer(context, plot, edges[i] ?? [], look);
 		}
+		this.#fade(context, frame);
+	}
+
+	/** Make columns faint of which a part was not recorded yet: their rate is that of a few I/Os. */
+	#fade(context: CanvasRenderingContext2D, { box, span, colours }: Frame): void {
+		const [first, past] = this.#whole;
+		const { from, to } = this.#part;
+		context.fillStyle = colours.background;
+		context.globalAlpha = FADED;
+		for (const [start, end] of [
+			[from, first * this.interval],
+			[past * this.interval, to],
+		] as const) {
+			const left = xPixel(box, span, start);
+			if (end > start) context.fillRect(left, box.top, xPixel(box, span, end) - left, box.height);
+		}
+		context.globalAlpha = 1;
+	}
+
+	/** How much of a column was recorded, in words; "" where all of it was. */
+	#lacks(column: number): string {
+		const { from, to } = this.#part;
+		const start = column * this.interval;
+		const length = Math.min(to, start + this.interval) - Math.max(from, start);
+		if (column >= this.#whole[0] && column < this.#whole[1]) return "";
+		if (length >= this.interval || length <= 0) return "";
+		return `${quantity(length, "ns", 2)} of ${quantity(this.interval, "ns", 2)}`;
 	}
 
 	legend(_context: CanvasRenderingContext2D, _box: Box, _colours: ThemeColours): void {
@@ -159,7 +203,12 @@ export class Numbers implements Content {
 			return [name, { words: this.look.words(value), colour, near: isNear }];
 		});
 		const left = listed.length - shown.length;
-		return { ...Object.fromEntries(shown), ...(left > 0 && { "…": `${left} more` }) };
+		const lacks = this.#lacks(column);
+		return {
+			...Object.fromEntries(shown),
+			...(left > 0 && { "…": `${left} more` }),
+			...(lacks && { recorded: lacks }),
+		};
 	}
 
 	/** The layer that is painted at a value of a column, or nearest to it; "" for none. */

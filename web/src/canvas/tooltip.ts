@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 let box: HTMLElement | undefined;
+let place: HTMLElement | null = null;
+
+/** Show tooltips inside of this element, which has their styles; null: in the document. */
+export function tooltipIn(element: HTMLElement | null): void {
+	place = element;
+}
 
 /** A value with the colour that it has in the graph. `near`: the pointer is on it. */
 export interface Coloured {
@@ -23,7 +29,7 @@ export function tooltip(_handler: unknown, event: MouseEvent, _item: unknown, va
 		Object.assign(document.createElement("div"), { className: "tooltip", role: "tooltip" }),
 	);
 	// An open dialog lies above everything else on the page, so the box has to move into it.
-	const home = document.querySelector("dialog[open]") ?? document.body;
+	const home = document.querySelector("dialog[open]") ?? place ?? document.body;
 	if (box.parentElement !== home) home.append(box);
 	box.hidden = rows.length === 0;
 	box.replaceChildren(...rows.map(rowElement));

@@ -7,7 +7,7 @@ import type { HeatMapGroup } from "../generated/maps";
 import { Choice, Crop, Overlays } from "../lib/controls";
 import { theme, toggleTheme } from "../lib/theme";
 import { MapView } from "./map";
-import { type ChoiceSignal, colours, kind, page, span, wholeSpan } from "./state";
+import { type ChoiceSignal, colours, embeds, kind, page, span, wholeSpan } from "./state";
 import { WhoView } from "./who";
 
 const SCALES: Kind[] = ["rank", "log", "linear"];
@@ -72,7 +72,8 @@ export function MapControls({ children }: { children?: ComponentChildren }) {
 			</button>
 			{children}
 			<span class="quiet">
-				Wheel: zoom time, with Shift: zoom y. Drag: mark a part. Keys on a map: arrows, + and −, Escape.
+				{embeds.value ? "After a click, wheel" : "Wheel"}: zoom time, with Shift: zoom y. Drag: mark a part, with Shift:
+				move in time. Keys on a map: arrows, + and −, Escape.
 			</span>
 		</div>
 	);

@@ -8,7 +8,7 @@ import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from ".
 import { quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
-import { type ChoiceSignal, colours, type Drawn, drawn, kind, span, wholeSpan } from "./state";
+import { type ChoiceSignal, colours, type Drawn, drawn, embeds, kind, span, wholeSpan } from "./state";
 import { amount, percent, range } from "./who";
 
 const HEIGHT = 260;
@@ -146,21 +146,28 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			onPointerDown: (event: PointerEvent) => {
 				if (event.button !== 0) return;
 				start = at(event);
+				const shown = span.value;
+				const pans = event.shiftKey;
 				const element = event.currentTarget as HTMLCanvasElement;
 				element.setPointerCapture(event.pointerId);
-				const up = (end: PointerEvent) => {
-					if (start && distance(start, at(end)) > 4) mark(end);
-					else if (choice.value.brush) choice.value = { ...choice.value, brush: null };
-					start = null;
-					element.removeEventListener("pointermove", move);
+				const drag = (now: PointerEvent) => {
+					if (!start || distance(start, at(now)) <= 4) return false;
+					if (pans) panFrom(shown, start[0] - at(now)[0]);
+					else mark(now);
+					return true;
 				};
-				const move = (step: PointerEvent) => start && distance(start, at(step)) > 4 && mark(step);
-				element.addEventListener("pointermove", move);
+				const up = (end: PointerEvent) => {
+					if (!drag(end) && choice.value.brush) choice.value = { ...choice.value, brush: null };
+					start = null;
+					element.removeEventListener("pointermove", drag);
+				};
+				element.addEventListener("pointermove", drag);
 				element.addEventListener("pointerup", up, { once: true });
 			},
 			onPointerMove: (event: PointerEvent) => tooltip(null, event, null, hover(i, ...at(event))),
 			onPointerLeave: (event: PointerEvent) => tooltip(null, event, null, null),
 			onWheel: (event: WheelEvent) => {
+				if (embeds.value && !(event.currentTarget as HTMLElement).matches(":focus")) return;
 				event.preventDefault();
 				const { box } = now.current;
 				const factor = 1.0015 ** (event.deltaY || event.deltaX);
@@ -193,6 +200,12 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 
 	function zoomTime(about: number, factor: number) {
 		span.value = zoomSpan(span.value, wholeSpan.value, about, factor, 8 * group.interval_ns);
+	}
+
+	/** What was shown, moved by so many px. */
+	function panFrom(shown: typeof span.value, pixels: number) {
+		moved();
+		span.value = moveSpan(shown, wholeSpan.value, (pixels * (shown.to - shown.from)) / now.current.box.width);
 	}
 
 	function moveTime(by: number) {

@@ -13,6 +13,9 @@ export const page = signal<HeatMapPage>(undefined as unknown as HeatMapPage);
 /** The part of time that all maps show. */
 export const span = signal<Span>({ from: 0, to: 1 });
 
+/** Whether the maps are a part of another page, which scrolls: the wheel zooms a map only once it has the focus. */
+export const embeds = signal(false);
+
 /** How counts become colours, on every map. */
 export const kind = signal<Kind>("rank");
 

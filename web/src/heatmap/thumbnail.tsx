@@ -5,6 +5,7 @@ import type { Drawable } from "../api/question";
 import { bitmapOf, steps } from "../canvas/bitmap";
 import { fill, geometry, wholeAxis } from "../canvas/cells";
 import { hueOf, pixel, placeOf, REST } from "../canvas/hues";
+import { recordedPart, wholeColumns } from "../canvas/lines";
 import { scaleOf } from "../canvas/scale";
 import { quantity, type Unit } from "../canvas/ticks";
 import type { DrawnMap } from "../generated/api";
@@ -12,7 +13,8 @@ import { breakdownOf } from "../lib/names";
 import { theme } from "../lib/theme";
 import { colours } from "./state";
 
-const COLUMNS = 60;
+/** Columns of a picture, and about how wide each is, in px. */
+const [FEWEST, MOST, WIDE] = [60, 240, 4];
 const KEYS = 6;
 /** Something live is asked for again after so many ms at least, while it is seen. */
 const PACE = 2000;
@@ -57,10 +59,11 @@ export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 		let [seen, ended, first] = [false, false, true];
 		let timer: ReturnType<typeof setTimeout> | undefined;
 		const stop = new AbortController();
+		const columns = Math.min(MOST, Math.max(FEWEST, Math.round(place.clientWidth / WIDE)));
 		const look = async () => {
 			timer = undefined;
 			if (seen && !document.hidden) {
-				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns: COLUMNS };
+				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns };
 				const words = { recording, statistic, drawn: "true", lines: "false", top: KEYS, ...time };
 				const question = () => ask<Drawable>("query", words, stop.signal);
 				try {
@@ -115,24 +118,18 @@ export function upperEnd(answer: Drawable): string {
 
 const axisOf = (group: NonNullable<DrawnMap["group"]>) => wholeAxis(group, group.y_scale, CROP);
 
-/** Columns that the ends of the span do not cut: the rate of a part of a second is no rate of the second. */
-function uncutColumns(answer: Exclude<Drawable, DrawnMap>, length: number): { first: number; past: number } {
-	if (answer.kind === "percentiles" || length < 5) return { first: 0, past: length };
-	const { t0_ns, interval_ns, first_ns, until_ns } = answer;
-	return { first: first_ns > t0_ns ? 1 : 0, past: until_ns < t0_ns + length * interval_ns ? length - 1 : length };
-}
-
 /** The values of each key in columns that are whole; the rest of a stack has no name. */
-function wholeColumns(answer: Exclude<Drawable, DrawnMap>): { key: string | null; values: (number | null)[] }[] {
+function completeColumns(answer: Exclude<Drawable, DrawnMap>): { key: string | null; values: (number | null)[] }[] {
 	const rest = answer.kind === "stack" && answer.others ? [{ key: null, values: answer.others.values }] : [];
 	const keys = answer.kind === "series" ? [{ key: null, values: answer.values }] : [...answer.keys, ...rest];
-	const { first, past } = uncutColumns(answer, Math.max(0, ...keys.map(({ values }) => values.length)));
+	const columns = Math.max(0, ...keys.map(({ values }) => values.length));
+	const [first, past] = wholeColumns(recordedPart(answer), answer.interval_ns, columns);
 	return keys.map(({ key, values }) => ({ key, values: values.slice(first, past) }));
 }
 
 /** The height of each column. */
 function columnSums(answer: Exclude<Drawable, DrawnMap>): number[] {
-	const keys = wholeColumns(answer);
+	const keys = completeColumns(answer);
 	return Array.from({ length: Math.max(0, ...keys.map(({ values }) => values.length)) }, (_, column) => {
 		const values = keys.map((key) => key.values[column] ?? 0);
 		return answer.kind === "stack" ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
@@ -178,7 +175,7 @@ function paintBars(context: CanvasRenderingContext2D, answer: Exclude<Drawable, 
 	const dark = theme.value === "dark";
 	const field = answer.kind === "stack" ? breakdownOf(statistic) : "";
 	const plain = answer.kind === "stack" ? REST : hueOf(0, dark);
-	const layers = (answer.kind === "stack" ? wholeColumns(answer) : [{ key: null, values: sums }]).map(
+	const layers = (answer.kind === "stack" ? completeColumns(answer) : [{ key: null, values: sums }]).map(
 		({ key, values }) => ({ colour: key === null ? plain : hueOf(placeOf(field, key), dark), values }),
 	);
 	for (let i = 0; i < sums.length; i++) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...metrics import Metric
-from ...units import format_number, readable_unit, unit
+from ...units import format_number, readable_unit
 from ..axes import axis_text, level_text
 from ..model import CONFOUNDED, NOT_ALTERNATING, Cell, Change, Comparison, Difference, Key
 
@@ -55,11 +55,8 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def scale_for(comparison: Comparison, precision: int | None) -> Scale:
-    """One unit for all values of a comparison: the asked or published one, else a readable one."""
-    if comparison.shown_unit is not None:
-        return Scale(comparison.shown_unit, unit(comparison.shown_unit).scale, precision)
-    values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
-    return Scale(*readable_unit(values, comparison.metric.unit), precision)
+    """One unit for all values of a comparison."""
+    return Scale(*comparison.written_unit, precision)
 
 
 def cell_scale(comparison: Comparison, precision: int | None) -> Scale:

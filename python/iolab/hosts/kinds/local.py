@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import os
 import select
@@ -49,13 +50,26 @@ class LocalHost:
 
     def __init__(self, options: LocalOptions | None = None) -> None:
         self._options = options or LocalOptions()
+        self._first: tuple[str, ...] = ()
         self.stopping: Callable[[], bool] = lambda: False
         """Whether the user wants all to stop: a command that waits in the kernel is not waited for
         then."""
 
+    def with_path(self, directory: str) -> LocalHost:
+        """This host with a directory in front of PATH, for all that is started through it."""
+        host = copy.copy(self)
+        host._first = (directory, *self._first)
+        return host
+
     def which(self, program: str) -> str | None:
         """Full path of a program, or None."""
-        return shutil.which(program)
+        return shutil.which(program, path=self._environment({})["PATH"])
+
+    def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
+        """The caller's environment with words and numbers in the form that readers expect."""
+        environment = {"PATH": os.defpath, **os.environ, "LC_ALL": "C", **extra}
+        environment["PATH"] = os.pathsep.join([*self._first, environment["PATH"]])
+        return environment
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
         """Run a short command to its end."""
@@ -65,7 +79,7 @@ class LocalHost:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=_environment({}),
+                env=self._environment({}),
                 process_group=0,
             )
         except (OSError, ValueError) as error:
@@ -126,7 +140,7 @@ class LocalHost:
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env=_environment(environment or {}),
+                    env=self._environment(environment or {}),
                     process_group=0,
                     preexec_fn=_die_with(os.getpid()),
                 )
@@ -285,11 +299,6 @@ def _exit_code(code: int) -> int:
     """Shells' convention for a death by signal, which fio's documentation and scripts use as
     well."""
     return 128 - code if code < 0 else code
-
-
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment with words and numbers in the form that readers expect."""
-    return {**os.environ, "LC_ALL": "C", **extra}
 
 
 def _die_with(parent: int) -> Callable[[], None]:

@@ -14,7 +14,6 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,8 @@ LARGEST = 1 << 40
 FRESH_NS = 10**8
 """What changed so short a time ago may change again without its times telling: that it is whole is
 not remembered."""
+FEW_BYTES = 1 << 24
+"""Bytes that one thread checks sooner than a pool of threads is loaded and started."""
 MOST = 1 << 18
 """Files that are remembered."""
 
@@ -122,9 +123,15 @@ def damages(parts: Sequence[Part]) -> list[tuple[Part, str]]:
 
 def _each(parts: Sequence[Part]) -> Iterable[str]:
     unread = [part for part in parts if not _is_known_whole(part)]
-    if len(unread) < 2 or THREADS < 2:
+    if (
+        len(unread) < 2
+        or THREADS < 2
+        or sum(part.bytes or FEW_BYTES for part in unread) <= FEW_BYTES
+    ):
         words = [_damage_or_gone(part) for part in unread]
     else:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(THREADS) as pool:
             words = list(pool.map(_damage_or_gone, unread))
     words_by_part = dict(zip(unread, words, strict=True))

@@ -327,25 +327,25 @@ class Maps:
             "events": self._events.span(),
             **({"width": self.width} if name == "io.offset" else {"bits": LATENCY_BITS}),
         }
-        delta = {
-            "second_ns": "DELTA_BINARY_PACKED",
-            "index": "DELTA_BINARY_PACKED",
-            "time_ns_sum": "DELTA_BINARY_PACKED",
-        }
-        table = self.table(name).replace_schema_metadata({KEY: json.dumps(facts)})
-        pq.write_table(
-            table,
-            path,
-            compression="zstd",
-            use_dictionary=["source", "op", "device", "count"],
-            column_encoding=delta,
-            write_page_checksum=True,
-        )
+        write_map(path, self.table(name).replace_schema_metadata({KEY: json.dumps(facts)}))
 
     def _offset_index(self, part: pa.Table) -> npt.NDArray[np.uint64]:
         return _or_without(
             part, "offset_bytes", numbers(part, "offset_bytes") // np.uint64(self.width)
         )
+
+
+def write_map(where: Path | pa.BufferOutputStream, table: pa.Table) -> None:
+    """Write a map as the native core reads it."""
+    pq.write_table(
+        table,
+        where,
+        compression="zstd",
+        use_dictionary=["source", "op", "device", "count"],
+        column_encoding=dict.fromkeys(("second_ns", "index", "time_ns_sum"), "DELTA_BINARY_PACKED"),
+        write_page_checksum=True,
+        data_page_version="1.0",
+    )
 
 
 def _latency_index(part: pa.Table) -> npt.NDArray[np.uint64]:

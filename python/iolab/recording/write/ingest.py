@@ -4,7 +4,6 @@ noted as losses."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -321,6 +320,8 @@ def _remove_made(directory: Path) -> None:
     before, and stays."""
     for path in directory.iterdir():
         if path.is_dir():
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)

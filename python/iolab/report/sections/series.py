@@ -49,6 +49,10 @@ class TimeBases:
         return self._places[key]
 
 
+_EXACT_POWER = 22
+"""Doubles hold powers of ten exactly up to this one."""
+
+
 def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
     """A run's series by quantity, the load's own first, each quantity with its total and its
     devices in one unit.
@@ -127,16 +131,17 @@ def round_values(values: Floats, digits: int = DIGITS) -> list[float | None]:
     finite ones as None."""
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.floor(np.log10(np.abs(values)))
-    places = np.where(
-        np.isfinite(power), np.minimum(digits - 1 - power, 300), 0
-    )  # beyond 300 a double overflows
-    factor = 10.0**places
-    short = np.round(values * factor) / factor
+    places = np.where(np.isfinite(power), digits - 1 - power, 0)
+    # quotients and products of exact powers of ten are the doubles nearest to the short decimals
+    is_exact = np.abs(places) <= _EXACT_POWER
+    factor = 10.0 ** np.where(is_exact, np.abs(places), 0)
+    with np.errstate(invalid="ignore"):
+        short = np.where(
+            places >= 0, np.round(values * factor) / factor, np.round(values / factor) * factor
+        )
+    if not is_exact.all():
+        short[~is_exact] = [float(f"{value:.{digits}g}") for value in values[~is_exact].tolist()]
     return [
-        None
-        if not math.isfinite(value)
-        else int(value)
-        if value == int(value)
-        else float(f"{value:.{digits}g}")
+        None if not math.isfinite(value) else int(value) if value.is_integer() else value
         for value in short.tolist()
     ]

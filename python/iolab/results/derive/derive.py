@@ -85,7 +85,7 @@ def derive(
         run_dir: the run's directory; every file in it is tried by content.
         plan: its `run.json`.
         reference: environment of the first run on the same host, to which this one's is held.
-        builds: `build` of `target.json` of a run of each build that the study requests.
+        builds: `build` of `target.json` or `run.json` of a run of each build that the study requests.
         outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is
         checked, and not read a second time.
 

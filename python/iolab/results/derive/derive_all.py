@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...formats.core.tables import FioOutput
-from ..evidence.model import SESSION, Derived, RunPlan
+from ..evidence.model import PROGRAM_BUILD, SESSION, Derived, RunPlan
 from ..facts.target_metrics import read_target
+from ..gates.builds import same_build
 from .derive import derive
 
 Item: TypeAlias = tuple[Path, RunPlan]
@@ -67,16 +68,18 @@ def derive_all(
 
 
 def _builds(items: Sequence[Item]) -> _Builds:
-    """What was loaded for each requested build: the gate of builds compares every run with
+    """What was loaded or ran for each requested build: the gate of builds compares every run with
     it."""
     distinct_builds: list[Mapping[str, Any]] = []
     for run_dir, plan in items:
-        build = read_target(run_dir, plan.files).get("build") if plan.status == "finished" else None
-        if isinstance(build, Mapping) and all(
-            other.get("asked") != build.get("asked") or other.get("modules") != build.get("modules")
-            for other in distinct_builds
-        ):
-            distinct_builds.append(build)
+        if plan.status != "finished":
+            continue
+        target = read_target(run_dir, plan.files)
+        for build in (target.get("build"), plan.extra.get(PROGRAM_BUILD)):
+            if isinstance(build, Mapping) and not any(
+                same_build(other, build) for other in distinct_builds
+            ):
+                distinct_builds.append(build)
     return tuple(distinct_builds)
 
 

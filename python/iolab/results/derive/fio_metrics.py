@@ -10,7 +10,8 @@ import numpy as np
 from ... import _core
 from ...formats.core.tables import FioDirection, Latency
 from ...metrics import SUMMARIES, percentile_name
-from ..evidence.model import Histogram, Observation
+from ..evidence.files import PLAN_FILE
+from ..evidence.model import PROGRAM, Histogram, Observation
 from ..facts.concurrency import concurrency_of, in_flight
 from ..facts.run_facts import RunFacts
 
@@ -23,8 +24,10 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
 
     Where the load ended by its size, `<operation>.time` too: from the load's start until its last
     job was through, fio's own runtime, which is in whole milliseconds, rounded up. The time of a
-    run that was to last so long says nothing, and is none.
+    run that was to last so long says nothing, and is none. Of a program there is `time` alone.
     """
+    if PROGRAM in facts.plan.extra and facts.runtime > 0:
+        yield Observation("time", facts.runtime, "s", PLAN_FILE, "window")
     if facts.fio is None or facts.pooled is None:
         return
     several = len(facts.fio.jobs) > 1

@@ -116,6 +116,12 @@ class Derived:
     boot: str = ""
 
 
+PROGRAM_BUILD = "build"
+"""Key of `RunPlan.extra`: the build of the program that a run requested, and the program that ran."""
+
+PROGRAM = "program"
+"""Key of `RunPlan.extra`: the load was a program that ran once, and its window is the result."""
+
 SESSION = "session"
 """Key of `RunPlan.extra`: the session of a run, from 1, in a study over several boots."""
 

@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ...formats.core.tables import DeviceSamples, FioDirection, FioJob, FioOutput, Latency
 from ...units import parse_fio_size, parse_fio_time
 from ..evidence.clients import ClientRun
-from ..evidence.model import RunPlan, Series
+from ..evidence.model import PROGRAM, RunPlan, Series
 
 SYNC_ENGINES = {
     "sync",
@@ -83,8 +83,8 @@ class RunFacts:
         damaged: files that could not be read. altered: files that describe the run in words, and
         are not as the run left them. environment, reference: this run's host facts and those to
         which they are held (`derive_all`). target: what the target said of the run (`target.json`),
-        empty where it said nothing. builds: what was loaded for each build that a run of the study
-        requested (`build` of `target.json`), one entry each. io_log: what became of the log of
+        empty where it said nothing. builds: what was loaded or ran for each build that a run of the
+        study requested (`build` of `target.json` and of `run.json`), one entry each. io_log: what became of the log of
         every I/O (`log_ios.json`), empty where there was none. clients: of a load from several
         hosts, each with its part of the run; then each job's host is its client. host: further
         facts of the host, `memory_bytes` and `cpus` among them, where known.
@@ -283,7 +283,10 @@ class RunFacts:
 
     @cached_property
     def runtime(self) -> float:
-        """Seconds that the load measured: the longest operation's."""
+        """Seconds that the load measured: the longest operation's; of a program, from its start to
+        its end."""
+        if PROGRAM in self.plan.extra and self.plan.window is not None:
+            return (self.plan.window[1] - self.plan.window[0]) / 1e9
         return max((direction.runtime for direction in self.directions.values()), default=0.0)
 
     @cached_property

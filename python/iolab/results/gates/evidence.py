@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ...formats.fio.messages import trouble_in
 from ...verdict import Reason
+from ..evidence.model import PROGRAM
 from ..facts.run_facts import RunFacts
 from .base import invalid, suspect
 
@@ -36,7 +37,8 @@ class EvidenceGate:
                 file=altered.file,
             )
         if facts.fio is None:
-            if not facts.damaged and not facts.clients:
+            is_program = PROGRAM in facts.plan.extra and facts.plan.window is not None
+            if not facts.damaged and not facts.clients and not is_program:
                 yield invalid("no-result", "fio left no result: no file of the run is fio output")
             return
         if facts.sections:

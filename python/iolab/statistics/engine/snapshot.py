@@ -61,7 +61,12 @@ class Snapshot:
         if self.hot is not None:
             names |= {str(name) for name in self.hot["source"].unique().to_pylist()}
         names |= {segment["source"] for segment in self.lost if segment["source"]}
-        return sorted(names | (quiet(self.recording) if self.kind == "events" else set()))
+        if self.kind == "events":
+            if not names:
+                # where all events were deleted, their maps answer
+                names = set(deleted_segments(self).has_source)
+            names |= quiet(self.recording)
+        return sorted(names)
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:
         """Sealed segments with events of a source, in a window of time."""

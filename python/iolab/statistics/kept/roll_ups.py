@@ -133,7 +133,6 @@ class RollUps:
         return Cost(len(files), sum(file.bytes or 0 for file in files))
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> RollUpReading:
-        """As `Tier.read`."""
         assert isinstance(frame, RollUpFrame)
         return RollUpReading(frame)
 

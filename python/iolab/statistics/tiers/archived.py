@@ -3,25 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from ...archive import tables
+from ...archive.faults import explain, fault_of
 from ...archive.recordings import ArchivedEvents
 from ...archive.scan import dataset, row_filter
 from ...archive.spark import Rows
 from ...archive.tables import Table
-from ...errors import ResultsError
+from ...errors import FormatError, IolabError, ResultsError
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
 from ..engine.cells import where
 from ..engine.engine import Engine, int64s, single
+from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
 from .events import Events, Scan
-from .segment_maps import MapFile, MapFiles, MapReading, SegmentMaps
+from .map_sums import EVER, MapRows, keys_of
+from .segment_maps import FIELDS, MapFile, MapFiles, MapReading, SegmentMaps
 from .spark_engine import SparkEngine
 
 
@@ -34,9 +38,26 @@ def archived_recording(window: Window) -> ArchivedEvents:
 
 def open_engine(window: Window) -> Engine:
     """The engine that reads the rows of a window: DuckDB here, or a cluster."""
-    cluster = archived_recording(window).cluster
+    recording = archived_recording(window)
     place = window.snap.place
-    return Engine(place) if cluster is None else SparkEngine(place, cluster)
+    if recording.cluster is not None:
+        return SparkEngine(place, recording.cluster)
+    return _ArchiveEngine(place, recording.archive.url)
+
+
+class _ArchiveEngine(Engine):
+    """DuckDB over data files of an archive. Its errors are those of the store."""
+
+    def __init__(self, place: Path, url: str) -> None:
+        super().__init__(place)
+        self._url = url
+
+    def _translate(self, error: Exception) -> IolabError:
+        translated = super()._translate(error)
+        # a damaged file costs its host, a store that fails costs the question
+        if isinstance(translated, FormatError) and fault_of(error):
+            return explain(error, self._url, "read a data file")
+        return translated
 
 
 def attach(engine: Engine, window: Window) -> None:
@@ -49,11 +70,9 @@ class ArchiveEvents(Events):
     """Events of an archived recording."""
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> ArchiveScan:
-        """As `Tier.read`."""
         return ArchiveScan(frame, self._windows(frame, spans))
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         return [_part(window, tables.EVENTS, self.name) for window in self._windows(frame, spans)]
 
 
@@ -61,15 +80,12 @@ class ArchiveScan(Scan):
     """Scans of the events of an archive."""
 
     def open_engine(self, window: Window) -> Engine:
-        """As `Scan.open_engine`."""
         return open_engine(window)
 
     def attach(self, engine: Engine, window: Window) -> None:
-        """As `Scan.attach`."""
         attach(engine, window)
 
     def count_all(self, engine: Engine, window: Window) -> int:
-        """As `Scan.count_all`."""
         conditions, bound = window.conditions([])
         sql = f"SELECT CAST(sum(count) AS BIGINT) AS n FROM events {where(conditions)}"
         return single(engine.ask(sql, bound)["n"]) or 0
@@ -79,16 +95,13 @@ class ArchiveMaps(SegmentMaps):
     """Segment maps of an archived recording."""
 
     def find_files(self, window: Window, y: Y) -> MapFiles:
-        """As `SegmentMaps.find_files`."""
         return _map_files(window, y)
 
     @property
     def reading(self) -> type[MapReading]:
-        """As `SegmentMaps.reading`."""
         return ArchiveMapReading
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         return [_part(frame.window, tables.SEGMENT_MAPS, self.name)]
 
 
@@ -96,14 +109,8 @@ class ArchiveMapReading(MapReading):
     """Segment maps of an archive while they are read."""
 
     def _sums(
-        self,
-        window: Window,
-        files: Sequence[MapFile],
-        select: str,
-        conditions: Sequence[str],
-        bound: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """As `MapReading._sums`."""
+        self, window: Window, files: Sequence[MapFile], by: Collection[str], is_timed: bool
+    ) -> MapRows:
         base = self._frame.window
         inside = [
             '"map" = $map',
@@ -111,30 +118,42 @@ class ArchiveMapReading(MapReading):
             "second_ns >= $from_ns",
             "second_ns < $until_ns",
         ]
+        bucket = "index" if "index" in by else "0"
+        names = ", ".join(
+            f"{name if name in by else 'CAST(NULL AS VARCHAR)'} AS {name}" for name in FIELDS
+        )
+        time = "CAST(sum(time_ns_sum) AS BIGINT)" if is_timed else "0"
         with open_engine(window) as engine:
             _view(engine, tables.SEGMENT_MAPS, "maps", window, {file.number for file in files})
-            return engine.ask(
-                f"SELECT (second_ns - $base) // $interval AS c, {select} "
-                f"FROM maps {where([*inside, *conditions])} GROUP BY ALL",
+            rows = engine.ask(
+                f"SELECT (second_ns - $base) // $interval AS c, {bucket} AS b, {names}, "
+                f"CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
+                f"FROM maps {where(inside)} GROUP BY ALL",
                 {
-                    **bound,
                     "map": files[0].file.path.name,
                     "source": window.source,
-                    "from_ns": window.first_ns if window.cuts_first else -(2**63),
-                    "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
+                    "from_ns": window.first_ns if window.cuts_first else EVER[0],
+                    "until_ns": window.until_ns if window.cuts_until else EVER[1],
                     "base": base.base_ns,
                     "interval": base.interval_ns,
                 },
             )
+        return {
+            **{name: int64s(rows[name]) for name in ("c", "ios", "spent")},
+            "b": int64s(rows["b"]).astype(np.uint32),
+            "key": keys_of(*(rows[name] for name in FIELDS)),
+        }
 
 
 def _map_files(window: Window, y: Y) -> MapFiles:
-    """The maps of y of the segments in a window. Their rows are no file each: the path is the name
-    of the map."""
+    """The maps of y of the segments in a window, and of segments of which age deleted the events.
+    Their rows are no file each: the path is the name of the map."""
     name = f"io.{y}"
     segments = {segment.number: segment for segment in window.segments()}
+    older = deleted_segments(window.snap).within(window.span) if window.earlier else []
+    numbered = {*segments, *older}
     with open_engine(window) as engine:
-        _view(engine, tables.SEGMENT_MAPS, "maps", window, segments)
+        _view(engine, tables.SEGMENT_MAPS, "maps", window, numbered)
         rows = engine.ask(
             'SELECT segment, max(width_bytes) AS width FROM maps WHERE "map" = $map GROUP BY segment',
             {"map": name},
@@ -143,7 +162,7 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     files = [
         MapFile(number, File(Path(name)), width if y == "offset" else 1)
         for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
-        if number in segments and (width or y != "offset")
+        if number in numbered and (width or y != "offset")
     ]
     mapped = {file.number for file in files}
     unmapped = [segment for number, segment in segments.items() if number not in mapped]

@@ -44,7 +44,6 @@ class Counters:
         self._recording = recording
 
     def frame(self, question: Question) -> Frame | str:
-        """As `Tier.frame`."""
         statistic = question.statistic
         if statistic is None or statistic.entry.counter is None:
             return "no counters of this are asked"
@@ -58,7 +57,6 @@ class Counters:
         return Frame(question, window)
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
-        """As `Tier.covers`."""
         if frame.window.snap.kind != "samples":
             return "events are preferred, or no samples are there"
         return [frame.full_span]
@@ -74,11 +72,9 @@ class Counters:
         return Cost(len(segments), size + (0 if unsealed is None else unsealed.nbytes))
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> Samples:
-        """As `Tier.read`."""
         return Samples(frame, spans)
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[PlanPart]:
-        """As `Tier.parts`."""
         return event_parts(frame.window)
 
 

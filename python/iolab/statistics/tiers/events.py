@@ -63,29 +63,24 @@ class Events:
         self._sizes: dict[int, _Sizes] = {}
 
     def frame(self, question: Question) -> Frame | str:
-        """As `Tier.frame`."""
         return frame_of(self._recording, question, with_deleted=False)
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
-        """As `Tier.covers`."""
         if frame.window.snap.kind != "events":
             return "counters are asked"
         deleted = frame.window.snap.recording.facts.dropped_through
         return [frame.full_span._replace(first=deleted + 1)]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
-        """As `Tier.cost`."""
         key = id(frame.window)
         if key not in self._sizes:
             self._sizes[key] = _Sizes(frame.window)
         return self._sizes[key].cost(span)
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> Scan:
-        """As `Tier.read`."""
         return Scan(frame, self._windows(frame, spans))
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         return [part for window in self._windows(frame, spans) for part in event_parts(window)]
 
     def _windows(self, frame: Frame, spans: Sequence[Span]) -> list[Window]:

@@ -4,14 +4,14 @@ deleted."""
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...recording.base.checked_files import DamagedError, damages, known_damage
 from ...recording.base.checked_files import Part as File
@@ -20,16 +20,17 @@ from ...recording.base.grids import WITHOUT, Grid, LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
 from ...recording.segments.segments import Segment, part_of
-from ..engine.cells import Asked, bucket_of, cells_of, key_of, lower_bounds, where
-from ..engine.engine import Engine, int64s
+from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
-from ..language.conditions import sql_of
+from ..language.conditions import field_of
 from ..language.intervals import SECOND
+from ..language.names import Filter
 from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError, files_part
 from ..question import Question
 from ..sums import Bounds, Numbers, Sums
 from .events import frame_of
+from .map_sums import BLOCK, EVER, KEYS, MapQuestion, MapRows, join_rows
 
 FIELDS = ("op", "device")
 """What default maps tell apart."""
@@ -38,11 +39,6 @@ NO_SEGMENT = "no sealed segment lies in this time"
 """Why no map answers."""
 
 _FINER = "events are scanned instead where finer buckets are due than the maps have"
-
-BLOCK = 8
-"""Consecutive segments with one sum of a map in memory. Sums of each segment are too many rows."""
-MOST_ROWS = 4_000_000
-"""Rows of sums that are remembered, of all questions together."""
 
 LONG_SCAN = 5_000_000
 """Events that take a noticeable time to scan: then columns of a second, which default maps have, do
@@ -137,7 +133,6 @@ class SegmentMaps:
         return files if isinstance(files, str) else frame
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
-        """As `Tier.covers`."""
         files = self.files(frame)
         if isinstance(files, str):
             return files
@@ -154,7 +149,6 @@ class SegmentMaps:
         ]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
-        """As `Tier.cost`."""
         files = self.files(frame)
         if isinstance(files, str) or _cut_reason(frame.window.between(*span[2:])):
             return None
@@ -162,13 +156,11 @@ class SegmentMaps:
         return Cost(len(read), sum(file.file.bytes or 0 for file in read))
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> MapReading:
-        """As `Tier.read`."""
         files = self.files(frame)
         assert isinstance(files, MapFiles)
         return self.reading(frame, files, spans, self.find_files)
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        """As `Tier.parts`."""
         files = self.files(frame)
         assert isinstance(files, MapFiles)
         lines = frame.window.snap.recording.catalogue().segments.lines
@@ -290,10 +282,6 @@ class MapReading(Reading):
             for group in ([span for span in spans if span[2:] == time] for time in times)
         ]
         self._reads = [(window, read) for window, read in self._reads if read]
-        self._engine = Engine(frame.window.snap.place)
-
-    def __exit__(self, *_: object) -> None:
-        self._engine.__exit__()
 
     @cached_property
     def _cells(self) -> list[_Cells]:
@@ -301,31 +289,31 @@ class MapReading(Reading):
         return [self._cells_of(window, files, spent) for window, files in self._reads]
 
     def _cells_of(self, window: Window, files: Sequence[MapFile], spent: bool) -> _Cells:
-        texts, bound = sql_of(self._frame.question.filters)
-        meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
-        # columns that are not needed are not read
-        time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
-        select = f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent"
+        fields = {condition.field for condition in self._frame.question.filters}
         width = max(file.width for file in files)
         parts = []
         for narrow in {file.width for file in files}:
             same_width = [file for file in files if file.width == narrow]
-            sums = self._sums(window, same_width, select, (), bound)
+            sums = self._sums(window, same_width, {"index", *fields}, spent)
             shift = np.uint32((width // narrow).bit_length() - 1)
             sums["b"] = np.where(sums["b"] == WITHOUT, WITHOUT, sums["b"] >> shift)
             parts.append(sums)
-        rows = _join_columns(parts)
-        meets_all = np.ma.filled(rows["meets"], False).astype(bool)
-        column, bucket = int64s(rows["c"]), int64s(rows["b"])
-        ios, spent_ns = int64s(rows["ios"]), int64s(rows["spent"])
+        rows = join_rows(parts)
+        meets = self._meets_filters(rows["key"])
         return _Cells(
             width,
-            column[meets_all],
-            bucket[meets_all],
-            ios[meets_all],
-            spent_ns[meets_all],
-            int(ios[~meets_all].sum()),
+            rows["c"][meets],
+            rows["b"][meets].astype(np.int64),
+            rows["ios"][meets],
+            rows["spent"][meets],
+            int(rows["ios"][~meets].sum()),
         )
+
+    def _meets_filters(self, key: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Whether keys meet the conditions."""
+        filters = self._frame.question.filters
+        meets = [_meets(filters, *names) for names in list(KEYS)]
+        return np.array(meets, dtype=bool)[key] if meets else np.ones(len(key), dtype=bool)
 
     def bounds(self) -> Sequence[Bounds]:
         bounds = []
@@ -339,17 +327,26 @@ class MapReading(Reading):
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         question = self._frame.question
         if question.y is None:
-            texts, bound = sql_of(question.filters)
-            key = key_of(question.breakdown) or "NULL"
-            select = f"{key} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking"
-            return [
-                Numbers(self._sums(window, files, select, texts, bound))
-                for window, files in self._reads
-            ]
+            return [self._numbers(window, files) for window, files in self._reads]
         assert grid is not None
         if question.weight == "time" and question.y != "latency" and not self._are_all_timed():
             raise TooCoarseError(SegmentMaps.name)
         return [self._counts(cells, grid) for cells in self._cells]
+
+    def _numbers(self, window: Window, files: Sequence[MapFile]) -> Numbers:
+        question = self._frame.question
+        fields = {condition.field for condition in question.filters}
+        breakdown = question.breakdown
+        rows = self._sums(window, files, fields | ({breakdown} if breakdown else set()), False)
+        meets = self._meets_filters(rows["key"])
+        if breakdown is None:
+            keys: Any = np.ma.array(np.zeros(int(meets.sum()), dtype=object), mask=True)
+        else:
+            missing, place = field_of(breakdown).missing, FIELDS.index(breakdown)
+            names = [key[place] if key[place] is not None else missing for key in list(KEYS)]
+            keys = np.array(names, dtype=object)[rows["key"][meets]]
+        ios = rows["ios"][meets]
+        return Numbers({"c": rows["c"][meets], "k": keys, "n": ios, "lacking": np.zeros_like(ios)})
 
     def _counts(self, cells: _Cells, grid: Grid) -> HeatCounts:
         question, window = self._frame.question, self._frame.window
@@ -395,51 +392,40 @@ class MapReading(Reading):
         return True
 
     def _sums(
-        self,
-        window: Window,
-        files: Sequence[MapFile],
-        select: str,
-        conditions: Sequence[str],
-        bound: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """What SQL selects of maps of one width under conditions, by column `c` (from the base of
-        the frame). Rows of one column may be several; they add up.
+        self, window: Window, files: Sequence[MapFile], by: Collection[str], is_timed: bool
+    ) -> MapRows:
+        """Rows of maps of one width, by column from the base of the frame. by: what is distinguished
+        of `index`, `op` and `device`. is_timed: whether time is summed.
 
-        A map takes far longer to open than to add up: the sums of maps that the window holds whole
-        are remembered, and only those of other maps are read.
+        The sums of maps that the window holds whole are remembered, and only other maps are read.
         """
-        engine = self._engine
         size = 1 if self._frame.question.y is None else BLOCK
         blocks, edges = _divide(window, files, size)
-        bound = {**bound, "source": window.source}
-        width, folder = files[0].width, files[0].file.path.parent
-        key = (folder, width, window.interval_ns, select, tuple(conditions), repr(bound))
-        with _guard:
-            known = _remembered.get(key, _Remembered({}, {}))
-        unread = {block: maps for block, maps in blocks.items() if known.files.get(block) != maps}
-        parts: list[Mapping[str, Any]] = []
-        reused = blocks.keys() - unread.keys()
-        if len(reused) == len(known.files):
-            parts += [known.columns] if known.columns else []
-        else:
-            parts.append(_select_blocks(known.columns, reused))
-        if unread:
-            maps = [file for block in unread.values() for file in block]
-            columns = _read(engine, window, "maps", maps, size, select, conditions, bound)
-            parts.append(columns)
-            _remember(key, known, unread, columns)
-        if edges:
-            ends = {
-                "from_ns": window.first_ns if window.cuts_first else -(2**63),
-                "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
-            }
-            inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
-            parts.append(
-                _read(engine, window, "edges", edges, size, select, inside, {**bound, **ends})
-            )
-        sums = _join_columns(parts)
-        sums["c"] = sums["c"] - self._frame.window.base_ns // window.interval_ns
-        return sums
+        folder, width = files[0].file.path.parent, files[0].width
+        question = MapQuestion(
+            folder, width, size, window.source, window.interval_ns, frozenset(by), is_timed
+        )
+        span = (
+            window.first_ns if window.cuts_first else EVER[0],
+            window.until_ns if window.cuts_until else EVER[1],
+        )
+        rows = question.sums(blocks, edges, span)
+        rows["c"] = rows["c"] - self._frame.window.base_ns // window.interval_ns
+        return rows
+
+
+def _meets(filters: Sequence[Filter], op: str | None, device: str | None) -> bool:
+    """Whether I/Os with these names meet all conditions."""
+    names = {"op": op, "device": device}
+    return all(
+        (condition.sign == "!=")
+        != (
+            field_of(condition.field).missing in condition.values
+            if names[condition.field] is None
+            else names[condition.field] in condition.values
+        )
+        for condition in filters
+    )
 
 
 def _divide(
@@ -464,76 +450,6 @@ def _divide(
         else:
             edges.append(file)
     return blocks, edges
-
-
-@dataclass(frozen=True)
-class _Remembered:
-    """Sums of maps that were read. files: the maps by block of segments. columns: rows of the answer,
-    with the number of the block in `block`."""
-
-    files: Mapping[int, tuple[File, ...]]
-    columns: Mapping[str, Any]
-
-
-_remembered: dict[tuple[object, ...], _Remembered] = {}
-_guard = threading.Lock()
-
-
-def _read(
-    engine: Engine,
-    window: Window,
-    view: str,
-    files: Sequence[File],
-    size: int,
-    select: str,
-    conditions: Sequence[str],
-    bound: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Sums of maps as `_sums`, by block of so many segments and with absolute columns."""
-    engine.files(view, files, is_named=True)
-    # `//` rounds towards zero
-    start = "second_ns - (second_ns % $interval + $interval) % $interval"
-    return engine.ask(
-        f"SELECT CAST(parse_filename(filename, true) AS BIGINT) // {size} AS block, "
-        f"({start}) // $interval AS c, {select} FROM {view} "
-        f"{where(['source = $source', *conditions])} GROUP BY ALL",
-        {**bound, "interval": window.interval_ns},
-    )
-
-
-def _remember(
-    key: tuple[object, ...],
-    before: _Remembered,
-    read: Mapping[int, tuple[File, ...]],
-    columns: dict[str, Any],
-) -> None:
-    """Remember sums with those that were read after them; the latest questions, as far as there is
-    room."""
-    if before.columns:
-        unchanged = _select_blocks(before.columns, before.files.keys() - read.keys())
-        columns = _join_columns([unchanged, columns])
-    with _guard:
-        _remembered.pop(key, None)
-        _remembered[key] = _Remembered({**before.files, **read}, columns)
-        rows = {key: len(sums.columns["block"]) for key, sums in _remembered.items()}
-        total = sum(rows.values())
-        for oldest in list(rows):
-            if total > MOST_ROWS:
-                total -= rows[oldest]
-                del _remembered[oldest]
-
-
-def _select_blocks(columns: Mapping[str, Any], blocks: Collection[int]) -> Mapping[str, Any]:
-    """The rows of some blocks of segments."""
-    is_chosen = np.isin(columns["block"], np.fromiter(blocks, dtype=np.int64))
-    return {name: column[is_chosen] for name, column in columns.items()}
-
-
-def _join_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    concatenate: Any = np.ma.concatenate
-    if len(parts) == 1:
-        return dict(parts[0])
-    return {name: concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _align_buckets(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:

@@ -42,7 +42,6 @@ class SparkEngine(Engine):
         self._cluster.view(self._views[name], table, parts)
 
     def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As `Engine.ask`."""
         self._go_on()
         views = tuple(sorted(self._views.items()))
         rows = self._cluster.ask(translate(sql, views), dict(bound or {}))

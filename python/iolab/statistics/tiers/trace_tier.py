@@ -145,15 +145,12 @@ class TraceEvents:
         return Frame(question, None)
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
-        """As `Tier.covers`."""
         return [frame.full_span]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
-        """As `Tier.cost`."""
         return Cost(1, 0)
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> TraceReading:
-        """As `Tier.read`."""
         return TraceReading(self._trace, frame.question)
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:

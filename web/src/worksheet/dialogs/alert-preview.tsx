@@ -63,7 +63,8 @@ function Chart({ found, alert }: { found: AlertPreview; alert: Alert }) {
 	const words = (value: number) => alertValue(value, unit, alert);
 	const most = Math.max(limit * 1.1, ...known) || 1;
 	const x = (moment: number) => ((moment - span.from) / (span.until - span.from)) * 1000;
-	const y = (value: number) => 100 - (95 * value) / most;
+	// above the largest value is the room of its label
+	const y = (value: number) => 100 - (75 * value) / most;
 	const first = raised[0];
 	const total = raised.reduce((sum, { from_ns, until_ns }) => sum + until_ns - from_ns, 0);
 	return (

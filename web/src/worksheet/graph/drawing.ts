@@ -14,6 +14,7 @@ import {
 	paintArea,
 	paintAwaited,
 	paintBlank,
+	paintHandles,
 	paintIdle,
 	paintStrip,
 	paintTimes,
@@ -33,6 +34,7 @@ import { limitsOf } from "../alerts-now";
 import { heightOf, screenHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
 import { idleInRuns, unrecorded } from "../recorded";
+import { handlesOf } from "./brush";
 import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
 
@@ -54,6 +56,8 @@ export interface Drawn {
 	/** Say that it moves: its scales stay until it rests. */
 	moves: () => void;
 	draw: () => void;
+	/** Called after a drag marked a part. */
+	marked?: () => void;
 	/** What is done whenever it was drawn. */
 	painted?: () => void;
 }
@@ -152,7 +156,9 @@ export function drawingOf(
 						content.axis,
 						untracked(() => limitsOf(spec)),
 					);
-				paintMarks(context, look, content, [stateOf(marks).mark.peek(), state.listed.peek()], state.band.peek());
+				const mark = stateOf(marks).mark.peek();
+				paintMarks(context, look, content, [mark, state.listed.peek()], state.band.peek());
+				if (mark) paintHandles(context, handlesOf(drawn, mark), theme);
 			});
 			if (anyLost(content.lost)) strip(context, look, content);
 			paintValues(context, look, content.axis, content.ticks());

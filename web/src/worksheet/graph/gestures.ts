@@ -20,6 +20,7 @@ import {
 	zoomTo,
 	zoomValues,
 } from "./actions";
+import { cursorOf, dragMark, type Grip, gripAt, moveMark } from "./brush";
 import { inPlot, pointOf, type Spot, spotAt } from "./data-position";
 import type { Drawn } from "./drawing";
 import { stateOf } from "./state";
@@ -40,8 +41,9 @@ const FEW = 4;
 
 /**
  * Gestures of a graph. A drag in a map marks a part; in numbers, and below each plot, it zooms to its time, left of the plot to its
- * values. With Shift or the middle button it moves in time, with Ctrl it marks. The wheel zooms time, with Shift values, sideways it moves.
- * A click selects a second. The begin of a mark and the point of the keys stay on their data while the plot moves.
+ * values. With Shift or the middle button it moves in time, with Ctrl it marks. A mark is moved by its inside and resized by its edges.
+ * The wheel zooms time, with Shift values, sideways it moves. A click selects a second. The begin of a mark and the point of the keys
+ * stay on their data while the plot moves.
  */
 export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 	const at = (event: MouseEvent): Point => {
@@ -95,7 +97,9 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 			const spot = spotAt(drawn, start);
 			const zone = where(start);
 			if (zone === "") return;
-			const mode = modeOf(drawn, zone, event);
+			const grip = zone === "plot" ? gripAt(drawn, start, event.ctrlKey) : null;
+			const mode = modeOf(drawn, zone, event, grip);
+			const before = stateOf(drawn.marks).mark.peek();
 			if (event.button === 1) event.preventDefault();
 			cross = null;
 			showCross(canvas, drawn, null, true);
@@ -110,6 +114,10 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 					return;
 				}
 				drags = step;
+				if (mode === "brush" && grip && before) {
+					stateOf(drawn.marks).mark.value = dragMark(drawn, before, grip, [point[0] - start[0], point[1] - start[1]]);
+					return;
+				}
 				const first = pointOf(drawn, spot);
 				mark(
 					drawn,
@@ -123,6 +131,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 					if (mode === "values" && marked.value) zoomTo(drawn.spec, marked.value, false);
 					if (mode === "time" && marked.value) setSpan(drawn.spec, round(marked.value));
 					if (mode === "values" || mode === "time") marked.value = null;
+					if (mode === "mark" && marked.value) drawn.marked?.();
 				} else if (zone === "plot") click(drawn, point);
 			};
 			const end = () => {
@@ -137,6 +146,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		move: (event) => {
 			pointer = event;
 			tell(event);
+			if (event.buttons === 0) canvas.style.cursor = cursorAt(drawn, where(at(event)), at(event), event);
 		},
 		leave: (event) => {
 			pointer = null;
@@ -155,7 +165,10 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		key: (event) => {
 			const { box } = drawn;
 			const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-			if (by && drawn.content) {
+			if (by && drawn.content && event.ctrlKey) {
+				event.preventDefault();
+				moveMark(drawn, by[0] ?? 0, -(by[1] ?? 0), event.shiftKey);
+			} else if (by && drawn.content) {
 				event.preventDefault();
 				pointer = null;
 				const before: Point = cross ? pointOf(drawn, cross) : [box.left + box.width / 2, box.top + box.height / 2];
@@ -186,17 +199,29 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 	};
 }
 
-/** What a drag does that begins in a zone of a graph: move in time, zoom to times or values, or mark a part. */
+/** What a drag does that begins in a zone of a graph: move in time, zoom to times or values, mark a part, or change the marked part. */
 function modeOf(
 	{ content, spec, marks }: Drawn,
 	zone: string,
 	{ shiftKey, ctrlKey, button }: PointerEvent,
-): "pan" | "time" | "values" | "mark" {
+	grip: Grip | null,
+): "pan" | "time" | "values" | "mark" | "brush" {
 	if (shiftKey || button === 1) return "pan";
+	if (grip) return "brush";
 	if (zone === "values") return "values";
 	if (zone === "time") return "time";
 	// a difference has another time next to that of the graph
 	return content?.cells || ctrlKey || marks !== spec.id ? "mark" : "time";
+}
+
+/** The shape of the pointer: what a drag from here would do. */
+function cursorAt(drawn: Drawn, zone: string, point: Point, { shiftKey, ctrlKey }: PointerEvent): string {
+	if (zone === "" || !drawn.content) return "default";
+	if (shiftKey) return "grab";
+	if (zone === "time") return "ew-resize";
+	if (zone === "values") return "ns-resize";
+	const grip = gripAt(drawn, point, ctrlKey);
+	return grip ? cursorOf(grip) : "crosshair";
 }
 
 /** Put the crosshair of the keys at a point of the plot, with its values as a tooltip where `tooltips`; null removes both. */

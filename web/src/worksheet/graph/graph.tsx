@@ -6,6 +6,7 @@ import { painterOf } from "../../api/painters";
 import type { Drawable } from "../../api/question";
 import { trouble } from "../../api/served";
 import { catalogue, type GraphSpec, sheet, whole } from "../../api/worksheet";
+import type { Content } from "../../canvas/content";
 import { Heat } from "../../canvas/heat";
 import { lostWords } from "../../canvas/lost";
 import type { DrawnMap } from "../../generated/api";
@@ -83,6 +84,9 @@ function Graph({ spec }: { spec: GraphSpec }) {
 					<figcaption class="quiet" data-words>
 						<Caption spec={spec} answer={answer} empty={empty} waits={waits} />
 					</figcaption>
+					<small class="hint" aria-hidden="true">
+						{hintOf(content, state.mark.value !== null)}
+					</small>
 				</figure>
 			</div>
 			{problems.map((words) => (
@@ -97,6 +101,15 @@ function Graph({ spec }: { spec: GraphSpec }) {
 			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
 		</div>
 	);
+}
+
+/** What a pointer can do here; the keys are in the help. */
+function hintOf(content: Content | null, marked: boolean): string {
+	const map = Boolean(content?.cells);
+	if (marked)
+		return `${map ? "" : "with Ctrl, "}drag the mark: move · its edges: resize · z: zoom to it · Escape: unmark`;
+	const drag = map ? "drag: mark a part" : "drag: zoom to its time · Ctrl + drag: mark";
+	return `${drag} · Shift + drag: move in time · wheel, or drag below: zoom`;
 }
 
 /** What an answer adds up to, in words. */

@@ -74,7 +74,7 @@ export const graphKeys: readonly GraphKey[] = [
 	{
 		key: "f",
 		words:
-			"to the plot: arrows move a crosshair, with Shift they mark a part, Enter selects its second and lists the I/Os of a cell",
+			"to the plot: arrows move a crosshair, with Shift they mark a part, with Ctrl they move the mark, with Ctrl+Shift its right or upper edge. Enter selects a second and lists the I/Os of a cell",
 		act: (spec) => place(spec, "canvas")?.focus(),
 	},
 	{

@@ -19,6 +19,7 @@ import { colours } from "../../heatmap/state";
 import { brokenDown } from "../../lib/names";
 import { titleOf } from "../../lib/titles";
 import { lengthWords, momentWords, spanWords } from "../times";
+import { reveal } from "./reveal";
 import { stateOf } from "./state";
 import "./sub-second.css";
 import { useAsked, useRested } from "./use-answer";
@@ -45,8 +46,10 @@ export function SubSecondView({ spec }: { spec: GraphSpec }) {
 	const close = () => {
 		stateOf(spec.id).subSecond.value = false;
 	};
+	const home = useRef<HTMLElement>(null);
+	useEffect(() => reveal(home.current), []);
 	return (
-		<section class="sub-second" aria-label={`${titleOf(statistic)} by offset in the second`}>
+		<section ref={home} class="sub-second" aria-label={`${titleOf(statistic)} by offset in the second`}>
 			<div class="io-head">
 				<strong>{titleOf(statistic)} by offset in the second</strong>
 				<span class="quiet">Choose two cells: the time between them can be shown.</span>

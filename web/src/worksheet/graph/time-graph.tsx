@@ -11,6 +11,7 @@ import { marks as recordingMarks } from "../marks";
 import { unrecorded } from "../recorded";
 import { type Drawn, drawingOf } from "./drawing";
 import { type Gestures, gestures } from "./gestures";
+import { reveal } from "./reveal";
 import { forget, stateOf } from "./state";
 
 /**
@@ -42,6 +43,7 @@ export function TimeGraph({
 		const drawing = drawingOf(place, canvas, () => latest.current);
 		drawn.current = drawing.drawn;
 		hands.current = gestures(drawing.drawn, canvas);
+		drawing.drawn.marked = () => requestAnimationFrame(() => reveal(place.closest(".graph")?.querySelector(".who")));
 		const observer = new ResizeObserver(drawing.ask);
 		observer.observe(place);
 		addEventListener("resize", drawing.ask);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
-import { snapped, usualInterval } from "../../api/columns";
+import { FEW, filledInterval, MANY, snapped } from "../../api/columns";
+import { eventRate } from "../../api/resolution";
 import { catalogue, facts, type Span, sheet, whole } from "../../api/worksheet";
 import { timeTicks } from "../../canvas/clock";
 import { hueOf, placeOf } from "../../canvas/hues";
+import { recordedPart, wholeColumns } from "../../canvas/lines";
 import { quantity } from "../../canvas/ticks";
 import type { PercentilesAnswer, SeriesAnswer } from "../../generated/api";
 import { theme } from "../../lib/theme";
@@ -19,13 +21,16 @@ const SOURCES = [
 	{ group: "app", name: "I/Os of programs" },
 ];
 /** Columns of the strip at most, pixels of a column at least, and how often a strip that grows is asked for, in ms. */
-const COLUMNS = 600;
-const WIDE = 1.5;
+const COLUMNS = 1200;
+const WIDE = 2;
 const PACE = 10_000;
 /** Lanes are so high, of a strip that is 1000 wide. */
 const HEIGHT = 100;
 
-type Columns = Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values">;
+interface Columns extends Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values"> {
+	/** The columns, (first, one past the last), of which all was recorded; only these decide how high the lane is. */
+	complete: readonly [number, number];
+}
 
 /** Values over all of the recorded time, and how they are written. */
 export interface Lane {
@@ -50,14 +55,17 @@ export function useStrip(): Strip {
 	);
 	const operations = source && catalogue.value.find((entry) => entry.name === `${source.group}.ops`);
 	const readable = (facts.value?.problem ?? "") === "";
-	const interval = usualInterval(lengthOf(all) / Math.min(COLUMNS, innerWidth / WIDE));
-	const { from, until } = snapped(all, interval);
-	const time = { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
-	const rateWords = source && readable ? { recording, statistic: `${source.group}.ops`, ...time } : null;
+	const rateWords =
+		source && operations && readable
+			? { recording, statistic: operations.name, ...timeOf(all, operations.source, FEW) }
+			: null;
 	const { found: rates } = useAsked<SeriesAnswer>("query", rateWords, PACE);
 	const mapped = operations?.breakdowns.some(({ field }) => field === "latency") ?? false;
 	const statistic = `${source?.group}.ops[latency]`;
-	const tailWords = rates && mapped && rateWords ? { recording, statistic, ...time, drawn: "percentiles" } : null;
+	const tailWords =
+		rates && mapped && operations
+			? { recording, statistic, ...timeOf(all, operations.source, MANY), drawn: "percentiles" }
+			: null;
 	const { found: tails } = useAsked<PercentilesAnswer>("query", tailWords, PACE);
 	const dark = theme.value === "dark";
 	return useMemo(() => {
@@ -65,7 +73,10 @@ export function useStrip(): Strip {
 		if (source && rates)
 			lanes.push({
 				name: source.name,
-				columns: rates,
+				columns: {
+					...rates,
+					complete: wholeColumns(recordedPart(rates), rates.interval_ns, rates.values.length),
+				},
 				colour: hueOf(0, dark),
 				words: (value) => rate(value, rates.unit),
 			});
@@ -73,7 +84,7 @@ export function useStrip(): Strip {
 		if (tails && p99)
 			lanes.push({
 				name: "p99",
-				columns: { t0_ns: tails.t0_ns, interval_ns: tails.interval_ns, values: p99.values },
+				columns: { ...tails, values: p99.values, complete: [0, p99.values.length] },
 				colour: hueOf(placeOf("percentiles", "p99"), dark),
 				words: (value) => quantity(value, tails.unit, 3),
 			});
@@ -81,7 +92,15 @@ export function useStrip(): Strip {
 	}, [source, rates, tails, dark]);
 }
 
-const largest = ({ values }: Columns): number => values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+/** The columns of the strip: as many as it has pixels for, as long as there are so many I/Os in one. */
+function timeOf(all: Span, source: string, enough: number): { from: string; to: string; interval: string } {
+	const interval = filledInterval(lengthOf(all) / Math.min(COLUMNS, innerWidth / WIDE), enough, eventRate(source, all));
+	const { from, until } = snapped(all, interval);
+	return { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
+}
+
+const largest = ({ values, complete }: Columns): number =>
+	values.slice(...complete).reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
 
 /** The value of a moment in words, "" where nothing is known of it. */
 function wordsAt({ columns, words }: Lane, moment: number): string {
@@ -113,7 +132,8 @@ export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
 				{lanes.map((lane) => (
 					<div class="lane" key={lane.name}>
 						<svg viewBox={`0 0 1000 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-							<path d={pathOf(lane.columns, all.from, all.until)} fill={lane.colour} />
+							<path d={pathOf(lane.columns, all)} fill={lane.colour} />
+							<path d={pathOf(lane.columns, all, false)} fill={lane.colour} fill-opacity={FAINT} />
 						</svg>
 						<span class="lane-name">
 							{lane.name} <strong>≤ {lane.words(largest(lane.columns))}</strong>
@@ -146,15 +166,26 @@ export const stripLabel = ({ lanes, lost }: Strip): string =>
 		.filter(Boolean)
 		.join(", ");
 
-/** The area below the values, 1000 wide; nothing where nothing was recorded. A value that is not zero is at least 2 high. */
-export function pathOf({ t0_ns, interval_ns, values }: Columns, from: number, until: number): string {
-	const most = largest({ t0_ns, interval_ns, values });
+/** How strong columns are that are not complete: their rate is that of a few I/Os. */
+const FAINT = 0.45;
+
+/**
+ * The area below the values, 1000 wide; nothing where nothing was recorded. A value that is not zero is at least 2 high.
+ * `complete`: of columns that are complete, or of the others.
+ */
+export function pathOf(columns: Columns, { from, until }: Span, complete = true): string {
+	const { t0_ns, interval_ns, values } = columns;
+	const [first, past] = columns.complete;
+	const most = largest(columns);
 	if (!(most > 0) || until <= from) return "";
 	const x = (column: number) => placeIn(t0_ns + column * interval_ns, from, until);
-	const top = (value: number) => (value > 0 ? Math.min(HEIGHT - 2, HEIGHT - (0.95 * HEIGHT * value) / most) : HEIGHT);
+	const top = (value: number) =>
+		value > 0 ? Math.max(0, Math.min(HEIGHT - 2, HEIGHT - (0.95 * HEIGHT * value) / most)) : HEIGHT;
 	return values
 		.map((value, column) =>
-			value === null ? "" : `M${x(column)} ${HEIGHT}V${top(value).toFixed(1)}H${x(column + 1)}V${HEIGHT}Z`,
+			value === null || complete !== (column >= first && column < past)
+				? ""
+				: `M${x(column)} ${HEIGHT}V${top(value).toFixed(1)}H${x(column + 1)}V${HEIGHT}Z`,
 		)
 		.join("");
 }

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Columns of a Parquet file in memory: whole numbers and names, in the encodings that the files of a recording use.
+//! A library of the whole format takes longer to build and to load than such a file takes to read.
+//!
+//! The format: <https://parquet.apache.org/docs/file-format/>; its metadata is in Thrift's compact protocol.
+
+pub use ruzstd::decoding::FrameDecoder;
+
+const MAGIC: &[u8] = b"PAR1";
+/// Bytes of a page at most, after decompression.
+const LARGEST_PAGE: usize = 1 << 28;
+/// Values of a page at most.
+const MOST_VALUES: usize = 1 << 24;
+/// Rows of a file at most.
+const MOST_ROWS: usize = 1 << 26;
+/// Levels of nested structures in metadata.
+const DEEPEST: usize = 16;
+/// The id of a missing name.
+pub const NO_NAME: u32 = u32::MAX;
+
+/// Why a file can't be read here: it is damaged, or has a form that other writers use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnsError(pub &'static str);
+
+type Result<T> = std::result::Result<T, ColumnsError>;
+
+const TORN: ColumnsError = ColumnsError("ends too early");
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Whole numbers. Those of 32 bits are unsigned; those of 64 bits have the bits of the file.
+    Numbers(Vec<i64>),
+    /// Names by their ids; a name may have several. A missing one has `NO_NAME`.
+    Names(Vec<u32>, Vec<String>),
+}
+
+impl Column {
+    /// Numbers, or an error if it has names.
+    ///
+    /// # Errors
+    /// The column has names.
+    pub fn numbers(&self) -> Result<&[i64]> {
+        match self {
+            Self::Numbers(values) => Ok(values),
+            Self::Names(..) => Err(ColumnsError("has names in a column of numbers")),
+        }
+    }
+
+    /// Ids and names, or an error if it has numbers.
+    ///
+    /// # Errors
+    /// The column has numbers.
+    pub fn names(&self) -> Result<(&[u32], &[String])> {
+        match self {
+            Self::Names(ids, names) => Ok((ids, names)),
+            Self::Numbers(_) => Err(ColumnsError("has numbers in a column of names")),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Numbers(values) => values.len(),
+            Self::Names(ids, _) => ids.len(),
+        }
+    }
+}
+
+/// The wanted columns of a file, all of one length. decoder: used again for the next file, as a new one takes longer
+/// than a page.
+///
+/// # Errors
+/// The file is damaged, lacks a column, or has a form that is not known here.
+pub fn read(file: &[u8], wanted: &[&str], decoder: &mut FrameDecoder) -> Result<Vec<Column>> {
+    let metadata = file.len().checked_sub(8).ok_or(TORN)?;
+    let (body, end) = file.split_at(metadata);
+    if !file.starts_with(MAGIC) || &end[4..] != MAGIC {
+        return Err(ColumnsError("is no Parquet file"));
+    }
+    let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
+    let footer = &body[body.len().checked_sub(length).ok_or(TORN)?..];
+    let (fields, chunks) = read_footer(footer)?;
+    let columns: Vec<Column> = wanted
+        .iter()
+        .map(|&name| {
+            let field =
+                fields.iter().find(|field| field.name == name.as_bytes()).ok_or(ColumnsError("lacks a column"))?;
+            let mut column = match field.kind {
+                Kind::Name => Column::Names(Vec::new(), Vec::new()),
+                _ => Column::Numbers(Vec::new()),
+            };
+            for chunk in chunks.iter().filter(|chunk| chunk.name == name.as_bytes()) {
+                read_chunk(body, field, chunk, &mut column, decoder)?;
+            }
+            Ok(column)
+        })
+        .collect::<Result<_>>()?;
+    if columns.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
+        return Err(ColumnsError("has columns of different lengths"));
+    }
+    Ok(columns)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Short,
+    Long,
+    Name,
+    Other,
+}
+
+struct Field<'a> {
+    name: &'a [u8],
+    kind: Kind,
+    is_optional: bool,
+}
+
+/// The part of a column in a row group.
+#[derive(Default)]
+struct Chunk<'a> {
+    name: &'a [u8],
+    codec: i64,
+    values: i64,
+    first_page: i64,
+    dictionary_page: i64,
+}
+
+fn read_footer(footer: &[u8]) -> Result<(Vec<Field<'_>>, Vec<Chunk<'_>>)> {
+    let (mut fields, mut chunks) = (Vec::new(), Vec::new());
+    let mut thrift = Thrift { bytes: footer, at: 0 };
+    thrift.fields(&mut |thrift, id, kind| match id {
+        2 => thrift.items(kind, &mut |thrift| {
+            let (mut name, mut kind, mut repetition) = (&[][..], Kind::Other, 0);
+            thrift.fields(&mut |thrift, id, of| {
+                match id {
+                    1 => {
+                        kind = match thrift.integer(of)? {
+                            1 => Kind::Short,
+                            2 => Kind::Long,
+                            6 => Kind::Name,
+                            _ => Kind::Other,
+                        }
+                    }
+                    3 => repetition = thrift.integer(of)?,
+                    4 => name = thrift.text(of)?,
+                    _ => return thrift.skip(of, 0),
+                }
+                Ok(())
+            })?;
+            fields.push(Field { name, kind, is_optional: repetition != 0 });
+            Ok(())
+        }),
+        4 => thrift.items(kind, &mut |thrift| {
+            thrift.fields(&mut |thrift, id, kind| match id {
+                1 => thrift.items(kind, &mut |thrift| {
+                    chunks.push(read_chunk_place(thrift)?);
+                    Ok(())
+                }),
+                _ => thrift.skip(kind, 0),
+            })
+        }),
+        _ => thrift.skip(kind, 0),
+    })?;
+    Ok((fields, chunks))
+}
+
+fn read_chunk_place<'a>(thrift: &mut Thrift<'a>) -> Result<Chunk<'a>> {
+    let mut chunk = Chunk::default();
+    thrift.fields(&mut |thrift, id, kind| {
+        if id != 3 || kind != STRUCT {
+            return thrift.skip(kind, 0);
+        }
+        thrift.fields(&mut |thrift, id, kind| {
+            match id {
+                3 => {
+                    return thrift.items(kind, &mut |thrift| {
+                        chunk.name = thrift.text(BINARY)?;
+                        Ok(())
+                    })
+                }
+                4 => chunk.codec = thrift.integer(kind)?,
+                5 => chunk.values = thrift.integer(kind)?,
+                9 => chunk.first_page = thrift.integer(kind)?,
+                11 => chunk.dictionary_page = thrift.integer(kind)?,
+                _ => return thrift.skip(kind, 0),
+            }
+            Ok(())
+        })
+    })?;
+    Ok(chunk)
+}
+
+#[derive(Default)]
+struct PageHeader {
+    kind: i64,
+    unpacked: i64,
+    packed: i64,
+    values: i64,
+    encoding: i64,
+}
+
+impl PageHeader {
+    fn read(thrift: &mut Thrift<'_>) -> Result<Self> {
+        let mut header = Self::default();
+        thrift.fields(&mut |thrift, id, kind| {
+            match id {
+                1 => header.kind = thrift.integer(kind)?,
+                2 => header.unpacked = thrift.integer(kind)?,
+                3 => header.packed = thrift.integer(kind)?,
+                5 | 7 if kind == STRUCT => {
+                    return thrift.fields(&mut |thrift, id, kind| {
+                        match id {
+                            1 => header.values = thrift.integer(kind)?,
+                            2 => header.encoding = thrift.integer(kind)?,
+                            _ => return thrift.skip(kind, 0),
+                        }
+                        Ok(())
+                    })
+                }
+                _ => return thrift.skip(kind, 0),
+            }
+            Ok(())
+        })?;
+        Ok(header)
+    }
+}
+
+fn read_chunk(
+    body: &[u8],
+    field: &Field<'_>,
+    chunk: &Chunk<'_>,
+    column: &mut Column,
+    decoder: &mut FrameDecoder,
+) -> Result<()> {
+    let is_dictionary_first = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.first_page;
+    let start = if is_dictionary_first { chunk.dictionary_page } else { chunk.first_page };
+    let mut thrift = Thrift { bytes: body, at: usize::try_from(start).map_err(|_| TORN)? };
+    let past = column.len() + usize::try_from(chunk.values).map_err(|_| TORN)?;
+    if past > MOST_ROWS {
+        return Err(ColumnsError("has too many rows"));
+    }
+    let mut numbers = Vec::new();
+    let first_name = match column {
+        Column::Names(_, names) => names.len(),
+        Column::Numbers(_) => 0,
+    };
+    while column.len() < past {
+        let header = PageHeader::read(&mut thrift)?;
+        let (packed, unpacked) = (header.packed as usize, header.unpacked as usize);
+        let count = usize::try_from(header.values).map_err(|_| TORN)?;
+        if unpacked > LARGEST_PAGE || count > MOST_VALUES {
+            return Err(ColumnsError("has a page that is too large"));
+        }
+        let page = decompress(thrift.take(packed)?, unpacked, chunk.codec, decoder)?;
+        match (header.kind, header.encoding) {
+            (2, 0 | 2) => read_dictionary(&page, count, field.kind, column, &mut numbers)?,
+            (0, encoding) => {
+                if count == 0 || column.len() + count > past {
+                    return Err(ColumnsError("has another number of values than it states"));
+                }
+                let (is_present, values) = read_levels(&page, count, field.is_optional)?;
+                let present =
+                    is_present.as_ref().map_or(count, |levels| levels.iter().filter(|&&level| level == 1).count());
+                match column {
+                    Column::Names(ids, names) if matches!(encoding, 2 | 8) => {
+                        let places = read_places(values, present)?;
+                        let known = names.len() - first_name;
+                        if places.iter().any(|&place| place as usize >= known) {
+                            return Err(ColumnsError("has a value that is not in its dictionary"));
+                        }
+                        let mut places = places.into_iter().map(|place| place + first_name as u32);
+                        match is_present {
+                            None => ids.extend(places),
+                            Some(levels) => ids.extend(levels.iter().map(|&level| {
+                                if level == 1 {
+                                    places.next().unwrap_or(NO_NAME)
+                                } else {
+                                    NO_NAME
+                                }
+                            })),
+                        }
+                    }
+                    Column::Numbers(column) if present == count => {
+                        read_numbers(values, count, encoding, field.kind, &numbers, column)?;
+                    }
+                    _ => return Err(ColumnsError("has a column in an unknown form")),
+                }
+            }
+            _ => return Err(ColumnsError("has a page of an unknown kind")),
+        }
+    }
+    Ok(())
+}
+
+fn decompress(packed: &[u8], unpacked: usize, codec: i64, decoder: &mut FrameDecoder) -> Result<Vec<u8>> {
+    match codec {
+        0 => Ok(packed.to_vec()),
+        6 => {
+            let mut page = vec![0; unpacked];
+            match decoder.decode_all(packed, &mut page) {
+                Ok(length) if length == unpacked => Ok(page),
+                _ => Err(ColumnsError("has a page that can't be decompressed")),
+            }
+        }
+        _ => Err(ColumnsError("has an unknown compression")),
+    }
+}
+
+fn read_dictionary(page: &[u8], count: usize, kind: Kind, column: &mut Column, numbers: &mut Vec<i64>) -> Result<()> {
+    match column {
+        Column::Names(_, names) => {
+            let mut rest = Thrift { bytes: page, at: 0 };
+            for _ in 0..count {
+                let length = rest.take(4)?;
+                let text = rest.take(u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize)?;
+                names.push(String::from_utf8(text.to_vec()).map_err(|_| ColumnsError("has a name that is no text"))?);
+            }
+            Ok(())
+        }
+        Column::Numbers(_) => read_plain(page, count, kind, numbers),
+    }
+}
+
+/// Numbers as they are in memory.
+fn read_plain(page: &[u8], count: usize, kind: Kind, numbers: &mut Vec<i64>) -> Result<()> {
+    match kind {
+        Kind::Short => {
+            let values = page.get(..4 * count).ok_or(TORN)?;
+            numbers
+                .extend(values.chunks_exact(4).map(|bytes| i64::from(u32::from_le_bytes(bytes.try_into().unwrap()))));
+        }
+        Kind::Long => {
+            let values = page.get(..8 * count).ok_or(TORN)?;
+            numbers.extend(values.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap())));
+        }
+        _ => return Err(ColumnsError("has a column of an unknown kind")),
+    }
+    Ok(())
+}
+
+/// (1 where a value exists, else 0; None if all exist), and the values.
+fn read_levels(page: &[u8], count: usize, is_optional: bool) -> Result<(Option<Vec<u32>>, &[u8])> {
+    if !is_optional {
+        return Ok((None, page));
+    }
+    let length = page.get(..4).ok_or(TORN)?;
+    let past = 4 + u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let levels = unpack_runs(page.get(4..past).ok_or(TORN)?, 1, count)?;
+    Ok((Some(levels), &page[past..]))
+}
+
+/// Places in a dictionary.
+fn read_places(page: &[u8], count: usize) -> Result<Vec<u32>> {
+    match page.split_first() {
+        None if count == 0 => Ok(Vec::new()),
+        Some((&width, runs)) if width <= 32 => unpack_runs(runs, u32::from(width), count),
+        _ => Err(TORN),
+    }
+}
+
+fn read_numbers(
+    page: &[u8],
+    count: usize,
+    encoding: i64,
+    kind: Kind,
+    dictionary: &[i64],
+    numbers: &mut Vec<i64>,
+) -> Result<()> {
+    match encoding {
+        0 => read_plain(page, count, kind, numbers),
+        2 | 8 => {
+            for place in read_places(page, count)? {
+                let value = dictionary.get(place as usize);
+                numbers.push(*value.ok_or(ColumnsError("has a value that is not in its dictionary"))?);
+            }
+            Ok(())
+        }
+        5 => unpack_deltas(page, count, kind == Kind::Short, numbers),
+        _ => Err(ColumnsError("has an unknown encoding")),
+    }
+}
+
+/// Values of `width` bits, run lengths and packed values mixed.
+fn unpack_runs(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>> {
+    let mut values = Vec::with_capacity(count);
+    let mut rest = Thrift { bytes, at: 0 };
+    while values.len() < count {
+        let header = rest.varint()?;
+        let (length, missing) = (usize::try_from(header >> 1).map_err(|_| TORN)?, count - values.len());
+        if header & 1 == 1 {
+            let length = length.checked_mul(width as usize).ok_or(TORN)?;
+            // the last group may lack what is beyond the values
+            let packed = rest.take(length.min(rest.bytes.len() - rest.at))?;
+            let here = missing.min((header >> 1) as usize * 8);
+            if packed.len() * 8 < here * width as usize {
+                return Err(TORN);
+            }
+            values.extend((0..here).map(|place| unpack(packed, width, place) as u32));
+        } else {
+            let bytes = rest.take(width.div_ceil(8) as usize)?;
+            let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
+            values.resize(values.len() + length.min(missing), value);
+        }
+    }
+    Ok(values)
+}
+
+/// Values as differences (`DELTA_BINARY_PACKED`).
+fn unpack_deltas(page: &[u8], count: usize, is_short: bool, numbers: &mut Vec<i64>) -> Result<()> {
+    let mut rest = Thrift { bytes: page, at: 0 };
+    let (block, blocks, total) = (rest.varint()?, rest.varint()?, rest.varint()?);
+    if total != count as u64 || blocks == 0 || block / blocks == 0 || block > MOST_VALUES as u64 {
+        return Err(ColumnsError("has an unknown form of differences"));
+    }
+    let size = (block / blocks) as usize;
+    let narrow = |value: i64| if is_short { i64::from(value as u32) } else { value };
+    let mut value = rest.signed()?;
+    let past = numbers.len() + count;
+    numbers.push(narrow(value));
+    while numbers.len() < past {
+        let least = rest.signed()?;
+        for &width in rest.take(blocks as usize)? {
+            let here = size.min(past - numbers.len());
+            if here == 0 {
+                break;
+            }
+            let length = (size * usize::from(width)).div_ceil(8);
+            let packed = rest.take(length.min(rest.bytes.len() - rest.at))?;
+            if width > 64 || packed.len() * 8 < here * usize::from(width) {
+                return Err(TORN);
+            }
+            if width == 0 && least == 0 {
+                numbers.resize(numbers.len() + here, narrow(value));
+                continue;
+            }
+            for place in 0..here {
+                value = value.wrapping_add(least).wrapping_add(unpack(packed, u32::from(width), place) as i64);
+                numbers.push(narrow(value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value at a place of packed values, the lowest bits first. Its bytes exist.
+fn unpack(packed: &[u8], width: u32, place: usize) -> u64 {
+    let bit = place * width as usize;
+    let bytes = &packed[bit / 8..];
+    let wide = match bytes.first_chunk::<16>() {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => {
+            let mut padded = [0; 16];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            u128::from_le_bytes(padded)
+        }
+    };
+    let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
+    (wide >> (bit % 8)) as u64 & mask
+}
+
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+
+/// Bytes that are read in order: Thrift's compact protocol.
+struct Thrift<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+type Take<'a, 'f> = &'f mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<()>;
+
+impl<'a> Thrift<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        let past = self.at.checked_add(length).ok_or(TORN)?;
+        let taken = self.bytes.get(self.at..past).ok_or(TORN)?;
+        self.at = past;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn varint(&mut self) -> Result<u64> {
+        let mut value = 0;
+        for shift in (0..70).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(ColumnsError("has a number that is too long"))
+    }
+
+    fn signed(&mut self) -> Result<i64> {
+        let value = self.varint()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// Read a structure: `take` reads or skips each field, of which it gets the id and the type.
+    fn fields(&mut self, take: Take<'a, '_>) -> Result<()> {
+        let mut id = 0;
+        loop {
+            let head = self.byte()?;
+            if head == 0 {
+                return Ok(());
+            }
+            id = if head >> 4 == 0 { self.signed()? } else { id.wrapping_add(i64::from(head >> 4)) };
+            take(self, id, head & 15)?;
+        }
+    }
+
+    /// Read a list: `take` reads each item.
+    fn items(&mut self, kind: u8, take: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        if kind != LIST {
+            return Err(ColumnsError("has unknown metadata"));
+        }
+        for _ in 0..self.list_head()?.0 {
+            take(self)?;
+        }
+        Ok(())
+    }
+
+    fn list_head(&mut self) -> Result<(u64, u8)> {
+        let head = self.byte()?;
+        let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        Ok((length, head & 15))
+    }
+
+    fn integer(&mut self, kind: u8) -> Result<i64> {
+        if !matches!(kind, 4..=6) {
+            return Err(ColumnsError("has unknown metadata"));
+        }
+        self.signed()
+    }
+
+    fn text(&mut self, kind: u8) -> Result<&'a [u8]> {
+        if kind != BINARY {
+            return Err(ColumnsError("has unknown metadata"));
+        }
+        let length = usize::try_from(self.varint()?).map_err(|_| TORN)?;
+        self.take(length)
+    }
+
+    fn skip(&mut self, kind: u8, depth: usize) -> Result<()> {
+        if depth > DEEPEST {
+            return Err(ColumnsError("has metadata that is nested too deeply"));
+        }
+        match kind {
+            1 | 2 => Ok(()),
+            3 => self.take(1).map(drop),
+            4..=6 => self.varint().map(drop),
+            7 => self.take(8).map(drop),
+            BINARY => self.text(kind).map(drop),
+            LIST | 10 => {
+                let (length, of) = self.list_head()?;
+                // in a list a truth value is a byte
+                let of = if of <= 2 { 3 } else { of };
+                (0..length).try_for_each(|_| self.skip(of, depth + 1))
+            }
+            STRUCT => self.fields(&mut |thrift, _, kind| thrift.skip(kind, depth + 1)),
+            _ => Err(ColumnsError("has unknown metadata")),
+        }
+    }
+}

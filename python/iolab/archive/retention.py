@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delete rows of an archive by age: events and samples first, segment maps later, so that old time is
+answered by coarser rows.
+
+As in a recording, the oldest segments are deleted first. The table `deleted` says so in a commit of
+its own before a row is deleted. Questions then use the maps, and the next call completes an
+interrupted deletion. Lines of `segments` remain, so that no push adds the rows again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..errors import UsageError
+from . import tables
+from .faults import explain_errors
+from .maintenance import ChangedError, delete_files, read_files
+from .scan import DataFile, file_of
+from .store import Archive, expressions
+from .tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Tier = Literal["events", "maps"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
+"""What is deleted by age, the shortest-lived first. Samples are deleted with the events."""
+
+TABLES: Mapping[Tier, tuple[Table, ...]] = {
+    "events": (tables.EVENTS, tables.SAMPLES),
+    "maps": (tables.SEGMENT_MAPS,),
+}
+
+FILES = 64
+"""Data files that are replaced in one commit."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was deleted of a table by age.
+
+    Attributes:
+        recordings, segments: of which rows were deleted, for the first time. rows: deleted now.
+        skipped: data files that another writer changed meanwhile; the next deletion takes them.
+    """
+
+    recordings: int = 0
+    segments: int = 0
+    rows: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """What age deleted of a recording.
+
+    Attributes:
+        through: of the segments up to this number. until_ns: end of the last one.
+        unmapped: numbers of segments that had no map of latencies when their events were deleted.
+    """
+
+    through: int = 0
+    until_ns: int = 0
+    unmapped: frozenset[int] = frozenset()
+
+
+def check_ages(ages: Mapping[str, int]) -> None:
+    """UsageError where a tier is unknown, or longer rows are deleted before shorter ones."""
+    for tier, age_ns in ages.items():
+        if tier not in TIERS:
+            raise UsageError(
+                f"there is no tier '{tier}'", where="--for", hint=f"there are {', '.join(TIERS)}"
+            )
+        if age_ns < 1:
+            raise UsageError("rows are kept for a while at least", where=f"--for {tier}")
+    if "events" in ages and ages["events"] > ages.get("maps", ages["events"]):
+        raise UsageError("maps are kept at least as long as events", where="--for")
+    if "maps" in ages and "events" not in ages:
+        raise UsageError(
+            "maps are deleted after the events", where="--for", hint="name an age of events as well"
+        )
+
+
+def delete_by_age(
+    archive: Archive,
+    ages: Mapping[str, int],
+    now_ns: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Removed]:
+    """Delete the rows of segments of which the last row is older than the age of its tier in ns.
+    Returns what was deleted, by table. Recordings with a clock of their own have no age.
+
+    UsageError as `check_ages`. ResultsError where a table can't be read or written: the next call
+    continues.
+    """
+    check_ages(ages)
+    now = time.time_ns() if now_ns is None else now_ns
+    archive.add_missing_tables()
+    done: dict[str, Removed] = {}
+    for tier in TIERS:
+        if tier not in ages:
+            continue
+        before = read_deleted(archive, tier)
+        through, segments = _note(archive, tier, now - ages[tier], before)
+        for table in TABLES[tier]:
+            rows, skipped = _delete_rows(archive, table, through, progress)
+            done[table.name] = Removed(len(segments), sum(segments.values()), rows, skipped)
+    return done
+
+
+def read_deleted(
+    archive: Archive, tier: Tier, keys: Sequence[str] | None = None
+) -> dict[str, Deleted]:
+    """What age deleted, by key of the recording (None: of all)."""
+    where = expressions().EqualTo("tier", tier)
+    if keys is not None:
+        where = expressions().And(where, expressions().In("recording", keys))
+    return {
+        row["recording"]: Deleted(
+            row["through"], row["until_ns"], frozenset(json.loads(row["unmapped"]))
+        )
+        for row in archive.read_if_present(tables.DELETED, where).to_pylist()
+    }
+
+
+def _note(
+    archive: Archive, tier: Tier, until_ns: int, before: Mapping[str, Deleted]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Note what is to be deleted. Returns the last number by recording, with those of earlier
+    deletions, and how many segments are new."""
+    hosts = {item.recording: item.host for item in archive.recordings() if item.clock == "realtime"}
+    ends = _ends(archive)
+    new: dict[str, Deleted] = {}
+    segments: dict[str, int] = {}
+    for key in hosts:
+        previous = before.get(key, Deleted())
+        through, last_ns = previous.through, previous.until_ns
+        numbers: list[int] = []
+        for number in sorted(number for number in ends.get(key, {}) if number > through):
+            end_ns = ends[key][number]
+            if end_ns >= until_ns:
+                break
+            through, last_ns = number, max(last_ns, end_ns + 1)
+            numbers.append(number)
+        if numbers:
+            unmapped = previous.unmapped
+            if tier == "events":
+                unmapped |= _find_unmapped(archive, key, numbers)
+            new[key], segments[key] = Deleted(through, last_ns, unmapped), len(numbers)
+    if new:
+        import pyarrow as pa
+
+        of = expressions()
+        rows = [
+            {
+                "host": hosts[key],
+                "recording": key,
+                "tier": tier,
+                "through": item.through,
+                "until_ns": item.until_ns,
+                "unmapped": json.dumps(sorted(item.unmapped)),
+            }
+            for key, item in new.items()
+        ]
+        archive.replace(
+            tables.DELETED,
+            of.And(of.EqualTo("tier", tier), of.In("recording", sorted(new))),
+            pa.Table.from_pylist(rows, schema=tables.DELETED.columns),
+        )
+    return {key: item.through for key, item in {**before, **new}.items()}, segments
+
+
+def _ends(archive: Archive) -> dict[str, dict[int, int]]:
+    """Time of the last row in ns by recording and segment."""
+    ends: dict[str, dict[int, int]] = {}
+    columns = ("recording", "segment", "last_ns")
+    for row in archive.read(tables.SEGMENTS, None, columns).to_pylist():
+        of_recording = ends.setdefault(row["recording"], {})
+        number = row["segment"]
+        of_recording[number] = max(row["last_ns"], of_recording.get(number, row["last_ns"]))
+    return ends
+
+
+def _find_unmapped(archive: Archive, key: str, numbers: Sequence[int]) -> set[int]:
+    """Segments with events that have no map of latencies."""
+    of = expressions()
+    of_these = of.And(
+        of.EqualTo("recording", key),
+        of.GreaterThanOrEqual("segment", numbers[0]),
+        of.LessThanOrEqual("segment", numbers[-1]),
+    )
+    mapped = archive.read(
+        tables.SEGMENT_MAPS, of.And(of_these, of.EqualTo("map", "io.latency")), ("segment",)
+    )
+    events = archive.read(
+        tables.SEGMENTS, of.And(of_these, of.EqualTo("kind", "events")), ("segment",)
+    )
+    return set(events["segment"].to_pylist()) - set(mapped["segment"].unique().to_pylist())
+
+
+def _delete_rows(
+    archive: Archive, table: Table, through: Mapping[str, int], progress: Progress
+) -> tuple[int, int]:
+    """Delete the rows of segments up to a number by recording. Returns (rows, files skipped)."""
+    if not through:
+        return 0, 0
+    of = expressions()
+    where = of.And(
+        of.In("recording", sorted(through)), of.LessThanOrEqual("segment", max(through.values()))
+    )
+    iceberg = archive.table(table)
+    with explain_errors(archive.url, f"read table {table.name}"):
+        tasks = list(iceberg.scan(row_filter=where).plan_files())
+    rows = skipped = 0
+    for first in range(0, len(tasks), FILES):
+        progress(first, len(tasks))
+        group = tasks[first : first + FILES]
+        deleted = _replace_files(archive, table, group, through)
+        rows += deleted or 0
+        skipped += len(group) if deleted is None else 0
+    progress(len(tasks), len(tasks))
+    return rows, skipped
+
+
+def _replace_files(
+    archive: Archive, table: Table, tasks: Sequence[Any], through: Mapping[str, int]
+) -> int | None:
+    """Replace data files by files without the rows of segments up to a number by recording, in one
+    commit. Returns the number of rows that were deleted; None where another writer changed files."""
+    iceberg = archive.table(table)
+    addresses: list[str] = []
+    changed: list[Any] = []
+    deleted = 0
+    for task in tasks:
+        file = file_of(task, table, iceberg.schema())
+        if _is_whole(file, through):
+            deleted += file.rows
+            changed.append(task)
+            continue
+        rows = read_files(archive, table, iceberg, [task])
+        kept = rows.filter(_are_kept(rows, through))
+        if kept.num_rows < rows.num_rows:
+            deleted += rows.num_rows - kept.num_rows
+            changed.append(task)
+            name = f"{table.name}-kept-{uuid.uuid4().hex}.parquet"
+            addresses += [archive.write_file(table, name, kept)[0]] if kept.num_rows else []
+    if not changed:
+        return 0
+    expected = {task.file.file_path for task in changed}
+
+    def change(transaction: Any) -> None:
+        present = {task.file.file_path for task in archive.table(table).scan().plan_files()}
+        if not expected <= present:
+            raise ChangedError
+        with transaction.update_snapshot().overwrite() as update:
+            for task in changed:
+                update.delete_data_file(task.file)
+        if addresses:
+            transaction.add_files(addresses, check_duplicate_files=False)
+
+    try:
+        archive.commit(table, change)
+    except ChangedError:
+        delete_files(iceberg.io, addresses)
+        return None
+    return deleted
+
+
+def _is_whole(file: DataFile, through: Mapping[str, int]) -> bool:
+    """Whether metadata shows that all rows of a file are to be deleted."""
+    if file.recordings is None or file.segments is None or file.has_deletes:
+        return False
+    first, last = file.recordings
+    return bool(first == last and file.segments[1] <= through.get(first, -1))
+
+
+def _are_kept(rows: pa.Table, through: Mapping[str, int]) -> Any:
+    """Which rows remain."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = pa.array(list(through))
+    numbers = pa.array([*through.values(), -1])
+    place = pc.fill_null(pc.index_in(rows["recording"], keys), len(keys))
+    return pc.greater(rows["segment"], pc.take(numbers, place))
