@@ -6,7 +6,8 @@ made in a temporary directory and removed: 8 bytes an I/O. IOLAB_BENCH_EVENTS: I
 (8 million). IOLAB_BENCH_HOSTS: hosts (4). IOLAB_BENCH_RECORDING: a recording with the latencies that
 hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or sc://HOST:PORT.
 IOLAB_BENCH_FOLDER: a directory for the archive, which is not removed. The next run pushes the hosts
-that it lacks. IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
+that it lacks. IOLAB_BENCH_QUESTION: a word of the question to ask (all). IOLAB_BENCH_ROUNDS: pairs
+of it and the count (3). IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
+from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
+from iolab.statistics.ask.outliers import rank_hosts
 from iolab.statistics.engine.cells import bucket_of
 from iolab.statistics.engine.engine import Engine
 
@@ -41,7 +43,8 @@ ENGINE = os.environ.get("IOLAB_BENCH_ENGINE")
 SEGMENT = 500_000
 APART_NS = 100_000
 SLOW = 1.5
-ROUNDS = 3
+ROUNDS = int(os.environ.get("IOLAB_BENCH_ROUNDS", "3"))
+QUESTION = os.environ.get("IOLAB_BENCH_QUESTION", "")
 PUSH_S = float(os.environ.get("IOLAB_BENCH_PUSH_S", "inf"))
 
 
@@ -118,13 +121,14 @@ def main() -> None:
         print(f"{rows:,} rows, {size / rows:.2f} bytes a row, {files} files", flush=True)
         if float("inf") > PUSH_S:
             return
-        start = time.perf_counter()
-        done = compact(archive)["events"]
-        expire(archive, age_ns=0)
-        print(
-            f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
-            flush=True,
-        )
+        if pushes:
+            start = time.perf_counter()
+            done = compact(archive)["events"]
+            expire(archive, age_ns=0)
+            print(
+                f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
+                flush=True,
+            )
         cluster = None if ENGINE is None else Cluster.connect(ENGINE)
         recordings = open_recordings(archive, archive.recordings(), cluster)
         keys = [recording.key for recording in recordings]
@@ -142,7 +146,10 @@ def main() -> None:
                 engine.ask(sql)
 
         for text, question in questions(recordings).items():
-            paired(text, question, count, against="count(*) of a column", rounds=ROUNDS)
+            if QUESTION in text:
+                paired(text, question, count, against="count(*) of a column", rounds=ROUNDS)
+        if QUESTION:
+            return
         ranked = questions(recordings)["outlier hosts"]()
         print(f"the most unlike host: {ranked[0].host}, distance {ranked[0].distance:.3f}")
         print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")

@@ -61,7 +61,7 @@ class MapWidget(anywidget.AnyWidget):
         super().__init__(page=pack(_document(map_of_events)))
 
     @property
-    def selected(self) -> Rectangle | None:
+    def rectangle(self) -> Rectangle | None:
         """The marked part on the clock of the events: times in ns, values in ns or bytes."""
         part = self.selection
         if part is None:
@@ -75,12 +75,12 @@ class MapWidget(anywidget.AnyWidget):
 
     def who(self) -> Who | None:
         """Who issued the I/Os of the marked part, over all fields; None where none is marked."""
-        part = self.selected
+        part = self.rectangle
         return None if part is None else self._who(part)
 
     def crop(self) -> Any:
         """The map of the marked part alone; None where none is marked."""
-        part = self.selected
+        part = self.rectangle
         return None if part is None else self._crop(part)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { colourRange, largest, levelIn, type Measure, valueAt } from "../src/fleet/measures";
-import { addressOf, answer, filter, hosts, order } from "../src/fleet/state";
+import { addressOf, answer, filter, hosts, labelNames, order } from "../src/fleet/state";
 import type { FleetAnswer } from "../src/generated/api";
 
-const row = (host: string, values: (number | null)[]) => ({
+const row = (host: string, values: (number | null)[], labels: Record<string, string> = {}) => ({
 	host,
+	labels,
 	values,
 	problem: "",
 	recordings: [
@@ -68,6 +69,17 @@ describe("rows", () => {
 		expect(hosts.value.map(({ host }) => host)).toEqual(["C", "b", "a"]);
 		filter.value = "c";
 		expect(hosts.value.map(({ host }) => host)).toEqual(["C"]);
+	});
+
+	it("are ordered and chosen by labels, those without one last", () => {
+		const racks = [row("a", []), row("b", [], { rack: "r10" }), row("c", [], { rack: "r2", role: "db" })];
+		answer.value = { ...shown, hosts: racks };
+		filter.value = "";
+		expect(labelNames.value).toEqual(["rack", "role"]);
+		order.value = "label:rack";
+		expect(hosts.value.map(({ host }) => host)).toEqual(["c", "b", "a"]);
+		filter.value = "rack=r1";
+		expect(hosts.value.map(({ host }) => host)).toEqual(["b"]);
 	});
 });
 

@@ -12,6 +12,7 @@ use iolab_core::frames::events::Rows;
 use iolab_core::frames::reader::{Frame, Reader};
 use iolab_core::frames::{frame, Kind};
 use iolab_core::nfs::fields::{Fields, POINTS};
+use iolab_core::nfs::names::{hash, ExportNumber};
 use iolab_core::nfs::Nfs;
 use iolab_core::tracefs::format::Format;
 use iolab_core::tracefs::merge::Merge;
@@ -214,6 +215,31 @@ fn an_operation_of_nfs_3_lasts_from_its_start_to_the_reply() {
     server.reply(230, 8);
     let failed = server.operations();
     assert_eq!((failed[0].error.as_deref(), failed[0].size, failed[0].offset), (Some("EIO"), None, Some(0)));
+}
+
+#[test]
+fn a_file_has_its_path_where_that_is_certain() {
+    let mut server = Server::new();
+    let handle = ExportNumber { kind: 1, bytes: vec![7, 0, 0, 0] }.handle(1, &[5; 8]).unwrap();
+    let number = u64::from(hash(&handle));
+    let write = |server: &mut Server, time: u64, read: Option<(&[u8], u64)>| {
+        server.start(time, 7, "nfsd", 3, "WRITE");
+        server.take(time + 1, "nfsd_write_start", &[("xid", 7), ("fh_hash", number), ("offset", 0)], &[]);
+        if let Some((path, read_ns)) = read {
+            server.nfs.names.set(handle.clone(), Some(path), read_ns);
+        }
+        server.take(time + 2, "nfsd_write_io_done", &[("xid", 7), ("fh_hash", number), ("offset", 0), ("len", 9)], &[]);
+        server.reply(time + 3, 7);
+    };
+    write(&mut server, 10, None);
+    // the name comes while the request is under way
+    write(&mut server, 20, Some((b"/srv/a", 30)));
+    write(&mut server, 40, None);
+    write(&mut server, 50, Some((b"/srv/\xff b", 60)));
+    write(&mut server, 70, None);
+    let files: Vec<_> = server.operations().into_iter().map(|operation| operation.file.unwrap()).collect();
+    let hashed = format!("fh:{number:08x}");
+    assert_eq!(files, [&hashed[..], "/srv/a", "/srv/a", &hashed, "/srv/\\xff b"]);
 }
 
 #[test]

@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 
 /// Handles of objects and of their directories, with names (`FAN_REPORT_FID | FAN_REPORT_DIR_FID | FAN_REPORT_NAME`), which
 /// the wrapper has no words for.
-const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
+pub const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
 /// Name space of process numbers of the kernel's first process.
-const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
+pub const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const BUFFER: usize = 256 << 10;
 /// Readings in a tenth of a second beyond which a pause is made between them.
 const OFTEN: u32 = 500;

@@ -76,6 +76,12 @@ impl Mounts {
         self.all.get(&id)
     }
 
+    /// The mount that a path is on.
+    pub fn containing(&self, path: &Path) -> Option<&Mount> {
+        let above = self.all.values().filter(|mount| path.starts_with(&mount.path));
+        above.max_by_key(|mount| (mount.path.as_os_str().len(), mount.id))
+    }
+
     /// Where something is mounted.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.all.values().map(|mount| mount.path.as_path())

@@ -22,6 +22,7 @@ mod kstats;
 mod memory;
 mod nfs;
 mod nfs_mounts;
+mod nfs_names;
 mod output;
 mod peers;
 mod rings;

@@ -2,6 +2,7 @@
 //! The source `nfs`: operations of the kernel's NFS server.
 
 use crate::failure::Failure;
+use crate::nfs_names::NfsNames;
 use crate::source::{Losses, Source, Tracepoint};
 use iolab_core::frames::events::Rows;
 use iolab_core::nfs::fields::{Fields, POINTS};
@@ -13,7 +14,7 @@ use std::path::Path;
 
 /// What the tracepoints do not have: stated with every recording.
 const UNKNOWN: [&str; 2] = [
-    "NFS: files are known by the hash of their file handle (fh:...), and only in reads, writes and refused handles",
+    "NFS: only reads, writes, commits and refused handles have a file; where its name is uncertain, it is a hash (fh:...)",
     "NFS 2 and 3: only errors of reads, writes and refused file handles are known",
 ];
 /// What to do where a tracepoint lacks what is read.
@@ -25,14 +26,27 @@ const THREADS: &str = "/proc/fs/nfsd/threads";
 pub struct NfsSource {
     epoch_ns: i64,
     nfs: Option<Nfs>,
-    /// Notes on tracepoints that are not read.
+    names: Option<NfsNames>,
+    /// Whether names were read since the rings were read.
+    has_names: bool,
+    /// Notes on what is not read.
     unread: Vec<String>,
 }
 
 impl NfsSource {
     /// The source; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
     pub fn new(epoch_ns: i64) -> Self {
-        Self { epoch_ns, nfs: None, unread: Vec::new() }
+        Self { epoch_ns, nfs: None, names: None, has_names: false, unread: Vec::new() }
+    }
+}
+
+impl NfsSource {
+    /// Read names after the rings and before their records, once a round.
+    fn read_names(&mut self) {
+        let (Some(names), Some(nfs)) = (&mut self.names, &mut self.nfs) else { return };
+        if !std::mem::replace(&mut self.has_names, true) {
+            names.read(&mut nfs.names);
+        }
     }
 }
 
@@ -65,6 +79,14 @@ impl Source for NfsSource {
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
         let fields = fields(formats)?;
         self.unread.clone_from(&fields.unread);
+        // before the first record, so that no I/O is recorded without its report
+        match NfsNames::start() {
+            Ok(names) => self.names = Some(names),
+            Err(error) => self.unread.push(format!(
+                "NFS: names of files are unknown (fanotify: {}): files are known by the hash of their file handle (fh:...)",
+                error.desc()
+            )),
+        }
         self.nfs = Some(Nfs::new(fields, self.epoch_ns));
         Ok(())
     }
@@ -81,7 +103,17 @@ impl Source for NfsSource {
         facts.as_object().cloned().unwrap_or_default()
     }
 
+    fn prepare(&mut self) {
+        self.has_names = false;
+    }
+
+    fn round(&mut self, _until_ns: u64, _rows: &mut Rows) -> Result<(), Failure> {
+        self.read_names();
+        Ok(())
+    }
+
     fn take(&mut self, point: usize, time_ns: u64, record: &[u8], rows: &mut Rows) {
+        self.read_names();
         if let Some(nfs) = &mut self.nfs {
             nfs.take(point, time_ns, record, rows);
         }

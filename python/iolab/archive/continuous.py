@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ..errors import IolabError
 from ..recording.base.layout import KINDS
 from ..recording.catalogue import Catalogue, FileCache
+from .labels import set_labels
 from .progress import Progress, count_unarchived, read_progress, write_progress
 from .push import Progress as Draw
 from .push import Pushed, push
@@ -36,8 +37,11 @@ class ContinuousPush:
         draw: Draw = lambda done, total: None,
         now_ns: Callable[[], int] = time.time_ns,
         wait_s: float = 0.0,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
-        """`wait_s`: time to wait for another process that pushes the recording."""
+        """`wait_s`: time to wait for another process that pushes the recording. `labels`: of its
+        host, set with the first push."""
+        self._labels = labels or {}
         self._wait_s = wait_s
         self._path, self._url, self._draw, self._now_ns = path, url, draw, now_ns
         self._archive: Archive | None = None
@@ -60,6 +64,9 @@ class ContinuousPush:
             if self._archive is None:
                 self._archive = Archive.open(self._url, create=True)
             pushed = push(self._path, self._archive, self._draw, wait_s=self._wait_s)
+            if self._labels:
+                set_labels(self._archive, pushed.host, self._labels)
+                self._labels = {}
         except IolabError as error:
             # a connection or a catalog may be unusable after a failure
             self._archive = self._pushed_last = None

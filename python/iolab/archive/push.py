@@ -52,7 +52,7 @@ class Pushed:
     """What a push did.
 
     Attributes:
-        recording: key of the recording in the archive.
+        recording, host: key of the recording in the archive, and its host.
         files, present: sealed files pushed now, and archived before.
         events, samples: I/Os and readings pushed now.
         bytes: written.
@@ -72,6 +72,7 @@ class Pushed:
     through: int = 0
     deleted: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
+    host: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def push(
         _push_about(archive, recording, key, behind, refused, archived)
     return replace(
         done,
+        host=catalogue.facts.host,
         refused=refused,
         behind=sum(rows for rows, _ in behind.values()),
         through=_through(catalogue, refused),

@@ -15,8 +15,8 @@ import logging
 import os
 import random
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -51,6 +51,7 @@ class ArchivedRecording:
         pushed_ns: time of the last push.
         events, samples, segments: numbers of what is archived.
         recorded_ns: until when its writer said that it recorded, None where it did not.
+        labels: of its host, by name.
     """
 
     host: str
@@ -65,6 +66,7 @@ class ArchivedRecording:
     samples: int = 0
     segments: int = 0
     recorded_ns: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Archive:
@@ -191,7 +193,7 @@ class Archive:
             ).to_arrow()
             return rows
 
-    def read_if_present(self, table: Table, where: Any) -> pa.Table:
+    def read_if_present(self, table: Table, where: Any = None) -> pa.Table:
         """As `read`, without rows where an archive of an older iolab lacks the table."""
         with explain_errors(self.url, "read the catalog"):
             is_present = self._catalog.table_exists(f"{NAMESPACE}.{table.name}")
@@ -280,6 +282,9 @@ class Archive:
             of_kind = counts.setdefault(row["recording"], {})
             of_kind[row["kind"]] = of_kind.get(row["kind"], 0) + row["count"]
             numbers.setdefault(row["recording"], set()).add(row["segment"])
+        labels: dict[str, dict[str, str]] = {}
+        for row in self.read_if_present(tables.HOSTS).to_pylist():
+            labels.setdefault(row["host"], {})[row["label"]] = row["value"]
         recordings = [
             ArchivedRecording(
                 row["host"],
@@ -294,6 +299,7 @@ class Archive:
                 counts.get(row["recording"], {}).get("samples", 0),
                 len(numbers.get(row["recording"], ())),
                 row.get("recorded_ns"),
+                labels.get(row["host"], {}),
             )
             for row in self.read(tables.RECORDINGS).to_pylist()
         ]

@@ -212,6 +212,18 @@ OBSERVATIONS = Table(
 
 reasons: codes of the verdict as a JSON list. from_ns, until_ns: the measured window, if known."""
 
+HOSTS = Table(
+    "hosts",
+    pa.schema(
+        [
+            pa.field("host", pa.string(), nullable=False),
+            pa.field("label", pa.string(), nullable=False),
+            pa.field("value", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""Labels of hosts, such as rack and role: one value of each name."""
+
 DELETED = Table(
     "deleted",
     pa.schema(
@@ -229,7 +241,7 @@ segment is `through`. All deleted rows are before `until_ns`. The JSON list `unm
 had no map when their events were deleted."""
 
 TABLES = (
-    EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS, DELETED,
+    EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS, HOSTS, DELETED,
 )  # fmt: skip
 
 ENCODINGS = {

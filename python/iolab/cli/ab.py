@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`iolab ab`: builds of OpenZFS against each other, from sources to the report."""
+"""`iolab ab`: builds of OpenZFS or of a program against each other, from sources to the report."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +16,7 @@ from .output import say, steps, tell
 from .run import Runtime
 
 if TYPE_CHECKING:
-    from ..rigs.builds import BuildRecord
+    from ..results.open.results import Results
     from ..run.ab import Ab
     from ..study.adapt import Changes
     from ..study.load import Study
@@ -22,14 +24,18 @@ if TYPE_CHECKING:
 
 @click.command("ab")
 @click.option(
-    "--study", metavar="STUDY.toml", type=STUDY_PATH, help="The study; its target is a pool."
+    "--study",
+    metavar="STUDY.toml",
+    type=STUDY_PATH,
+    help="The study; its target is a pool, or it has [builds].",
 )
 @click.option(
     "--build",
     "builds",
     metavar="NAME=SOURCES",
     multiple=True,
-    help="A build, as 'iolab rig build --build' takes it; two or more. The first is the baseline.",
+    help="A build, as 'iolab rig build --build' takes it; two or more. The first is the baseline. "
+    "Of a program: other sources for a build of the study.",
 )
 @click.option("--reduced", is_flag=True, help="The study's reduced form, [reduced].")
 @click.option(
@@ -67,16 +73,19 @@ def command(
     keep_up: bool,
     trust: bool,
 ) -> int:
-    """Compare builds of OpenZFS: build them, start a machine, run a study with a variant for each
-    build, and write the report and a summary for a pull request.
+    """Compare builds: build them, run a study with a variant for each build, and write the report
+    and a summary for a pull request.
 
-    The directory gets results/, report.html and summary.md. Ctrl-C keeps what is done, and --resume
-    continues at any stage; the machine stays up in between. Building needs root.
+    Builds of OpenZFS run on a machine of a rig, which is started and deleted; building needs root.
+    If the study has [builds], the builds are of a program, and run on this machine. The directory
+    gets results/, report.html and summary.md. Ctrl-C keeps what is done, and --resume continues at
+    any stage; the machine stays up in between.
     """
     from ..errors import UsageError
     from ..rigs.source_tree import with_absolute_paths
     from ..run.ab import Ab, AbRequest, ab_study, machine_name
     from ..study.adapt import Changes, parse_only
+    from ..study.load import has_builds
     from .run import ask_trust
 
     if resume:
@@ -94,19 +103,30 @@ def command(
             only=parse_only(only), repetitions=repetitions, runtime=runtime, reduced=reduced
         )
         sources = tuple(map(with_absolute_paths, builds))
-        request = AbRequest(study.absolute(), rig, machine_name(study, sources), sources, changes)
+        is_here = has_builds(study)
+        if is_here and (keep_up or rig != "openzfs"):
+            raise UsageError(
+                "the study has [builds] of a program, which run on this machine",
+                where="--keep-up" if keep_up else "--rig",
+                hint="leave it out",
+            )
+        machine = "" if is_here else machine_name(study, sources)
+        request = AbRequest(study.absolute(), "" if is_here else rig, machine, sources, changes)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
     loaded, changes = ab_study(ab.request)
     trusted = ask_trust(loaded, trust)
     if not resume:
         ab.begin()
-    ab.build()
+    if not ab.request.is_here:
+        ab.build()
     code = _measure(ab, loaded, changes, trusted)
     if code in (0, 5):
         _write(ab)
-        if not keep_up:
+        if not keep_up and not ab.request.is_here:
             ab.stop()
-    if code == 130:
+    if code == 130 and ab.request.is_here:
+        say(f"iolab ab --resume -o {ab.directory} continues")
+    elif code == 130:
         say(
             f"the machine {ab.request.machine} is up: iolab ab --resume -o {ab.directory} continues, "
             f"iolab rig down {ab.request.machine} deletes it"
@@ -115,18 +135,19 @@ def command(
 
 
 def _measure(ab: Ab, study: Study, changes: Changes, trusted: bool) -> int:
-    """Start the machine and run what is missing; the exit code."""
+    """Start the machine, if there is one, and run what is missing; the exit code."""
     from ..errors import RunError
     from ..study.rig_tables import RigTable
     from .progress import Bar
 
     bar = Bar()
-    host = ab.start(study.rig or RigTable())
+    host = None if ab.request.is_here else ab.start(study.rig or RigTable())
     try:
         with bar:
             ab.measure(changes, host, bar, trusted=trusted)
     finally:
-        host.close()
+        if host is not None:
+            host.close()
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
@@ -144,15 +165,18 @@ def _write(ab: Ab) -> None:
     results = open_results(ab.results)
     with steps() as progress:
         html, cover = build_page(results, ab.directory, progress=progress)
-    machine, is_emulated = _machine_facts(ab)
+    is_here = ab.request.is_here
+    machine, is_emulated = ({}, False) if is_here else _machine_facts(ab)
     names = ab.request.names
     summary = pull_request_markdown(
         f"{ab.request.study.stem}: {', '.join(names[1:])} against {names[0]}",
         results,
         cover,
-        {record.name: _build_facts(record) for record in ab.records},
+        _program_facts(results, names)
+        if is_here
+        else {record.name: _build_facts(asdict(record)) for record in ab.records},
         machine,
-        ["sudo", "iolab", "ab", *ab.request.arguments()],
+        [*([] if is_here else ["sudo"]), "iolab", "ab", *ab.request.arguments()],
         is_emulated=is_emulated,
     )
     report, markdown = ab.directory / "report.html", ab.directory / "summary.md"
@@ -164,17 +188,44 @@ def _write(ab: Ab) -> None:
             tell(sentence.text.replace(SPACE, " "))
 
 
-def _build_facts(record: BuildRecord) -> dict[str, str]:
-    """Facts of a build for the summary."""
-    patches = [f"{Path(name).name} ({digest[:12]})" for name, digest in record.patches.items()]
+def _build_facts(record: Mapping[str, Any]) -> dict[str, str]:
+    """Facts of a build for the summary, by its record."""
+    patches = [f"{Path(name).name} ({digest[:12]})" for name, digest in record["patches"].items()]
     return {
-        "sources": "+".join(Path(part).name for part in record.sources.split("+")),
-        "version": record.version,
-        "revision": record.revision[:12],
+        "sources": "+".join(Path(part).name for part in record["sources"].split("+")),
+        "version": record["version"],
+        "revision": record["revision"][:12],
         "patches": ", ".join(patches),
-        "digest of the sources": record.digest[:12],
-        "compiler": record.compiler,
+        "digest of the sources": record["digest"][:12],
+        "compiler": record["compiler"],
     }
+
+
+def _program_facts(results: Results, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Facts of the builds of a program, by the evidence of the runs."""
+    from ..results.evidence.model import PROGRAM_BUILD
+
+    facts: dict[str, dict[str, str]] = {name: {} for name in names}
+    for run in results.runs:
+        build = run.plan.extra.get(PROGRAM_BUILD)
+        if not isinstance(build, dict) or facts.get(run.plan.variant) != {}:
+            continue
+        record = build["record"]
+        programs = [
+            f"{name}: {identity.get('build_id') or identity.get('sha256')}"
+            for name, identity in build["programs"].items()
+        ]
+        words = {Path(word).name for command in record["commands"] for word in command}
+        compilers = {
+            version: name
+            for name, version in record["compilers"].items()
+            if name in words or (name == "cc" and not words & record["compilers"].keys())
+        }
+        facts[run.plan.variant] = {
+            **_build_facts({**record, "compiler": ", ".join(compilers)}),
+            "program": ", ".join(programs),
+        }
+    return facts
 
 
 def _machine_facts(ab: Ab) -> tuple[dict[str, str], bool]:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .archives import engine_option
+from .archives import label_option, parse_labels, tell_table
 from .options import PATH, bytes_of, format_option, output_option
+from .outliers import outliers
 from .output import on_terminal, redraw, say, tell, tell_json
 from .progress import count_text
 
@@ -44,6 +45,7 @@ def command() -> None:
     metavar="DURATION",
     help="Push again and again with this pause, until Ctrl-C. A failed push is retried.",
 )
+@label_option
 @click.option(
     "--until-closed",
     is_flag=True,
@@ -51,7 +53,14 @@ def command() -> None:
     help="With --every: make a last push and end when standard input is closed; ignore signals.",
 )
 @format_option("text", "json")
-def push(path: Path, url: str, every: str | None, until_closed: bool, style: str) -> None:
+def push(
+    path: Path,
+    url: str,
+    every: str | None,
+    labels: tuple[str, ...],
+    until_closed: bool,
+    style: str,
+) -> None:
     """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
 
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
@@ -67,13 +76,17 @@ def push(path: Path, url: str, every: str | None, until_closed: bool, style: str
             redraw("" if done == total else f"pushing: {done} of {total} files")
 
     pause = None if every is None else parse_duration(every) / 1e9
+    labels_of_host = parse_labels(labels)
     if is_results(path):
         if pause is not None:
             raise UsageError("is for recordings", where="--every", hint="push results at their end")
+        if labels:
+            raise UsageError("is for recordings", where="--label", hint="push a recording with it")
         push_results(path, url, style, lambda place, done: _tell_pushed(place, url, done, style))
         return
     # the push of a recorder that was killed may still be at work
-    pushes = ContinuousPush(path, url, draw, wait_s=LOCK_S if until_closed else 0.0)
+    wait_s = LOCK_S if until_closed else 0.0
+    pushes = ContinuousPush(path, url, draw, wait_s=wait_s, labels=labels_of_host)
     if until_closed:
         _leave_signals_to_recorder()
     is_last = pause is None
@@ -146,15 +159,18 @@ def list_(url: str, style: str) -> None:
         say("the archive is empty")
         return
     rows: list[tuple[str, ...]] = [
-        ("host", "recording", "from", "archived until", "I/Os", "samples", "segments")
+        ("host", "labels", "recording", "from", "archived until", "I/Os", "samples", "segments")
     ]
     rows += [_row(recording) for recording in recordings]
-    _tell_table(rows, left=4)
+    if not any(recording.labels for recording in recordings):
+        rows = [(row[0], *row[2:]) for row in rows]
+    tell_table(rows, left=len(rows[0]) - 3)
 
 
 def _row(recording: ArchivedRecording) -> tuple[str, ...]:
     return (
         recording.host or "-",
+        ",".join(f"{name}={value}" for name, value in sorted(recording.labels.items())) or "-",
         recording.recording,
         _moment(recording.first_ns, recording.clock),
         _moment(recording.until_ns, recording.clock),
@@ -218,7 +234,7 @@ def status(url: str, style: str) -> None:
         (name, f"{rows:,}", f"{files:,}", f"{size:,}", f"{size / rows:.1f}" if rows else "-")
         for name, (rows, files, size) in sizes.items()
     ]
-    _tell_table(lines, left=1)
+    tell_table(lines, left=1)
     if not recordings:
         return
     tell("")
@@ -235,7 +251,7 @@ def status(url: str, style: str) -> None:
         )
         for item in recordings
     ]
-    _tell_table(rows_of_hosts, left=4)
+    tell_table(rows_of_hosts, left=4)
 
 
 def _tell_progress(path: Path, style: str) -> None:
@@ -367,24 +383,7 @@ def _tell_maintenance(
     names = list(next(iter(data.values())))
     rows = [("table", *(name.replace("_", " ") for name in names))]
     rows += [(name, *(f"{item[key]:,}" for key in names)) for name, item in data.items()]
-    _tell_table(rows, left=1)
-
-
-def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
-    """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
-    from ..untrusted_text import visible
-
-    rows = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    tell(
-        *(
-            "  ".join(
-                cell.ljust(width) if place < left else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
-    )
+    tell_table(rows, left=1)
 
 
 @command.command("fetch")
@@ -432,74 +431,4 @@ def fetch_(
     )
 
 
-@command.command()
-@click.argument("url", metavar=_URL)
-@click.argument("statistic", default="io.ops[latency]")
-@click.option("--from", "start", metavar="TIME", help="Compare from here, as in iolab query.")
-@click.option("--to", "end", metavar="TIME", help="Compare until here, as in iolab query.")
-@click.option("--source", metavar="NAME", help="What answers, as in iolab query.")
-@engine_option
-@format_option("text", "json")
-def outliers(
-    url: str, statistic: str, start: str | None, end: str | None, source: str | None, style: str
-) -> None:
-    """Rank hosts by how much their distribution differs from that of all others.
-
-    STATISTIC is a map: io.ops[latency], io.ops[op=read][size]. The distance is the largest
-    difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
-    """
-    from ..recording.base.counts import HeatCounts
-    from ..statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
-    from .archives import open_archive
-    from .query_who import map_of
-    from .spans import span_of
-
-    question = FleetStatistic.parse(statistic)
-    y = map_of(question.statistic, "an outlier")
-    recordings = question.chosen(open_archive(url))
-    from_ns, until_ns = span_of(recordings, start, end)
-    answers = ask_fleet(
-        recordings,
-        FleetStatistic(question.statistic, (), True),
-        from_ns=from_ns,
-        until_ns=until_ns,
-        columns=2,
-        source=source,
-    )
-    assert isinstance(answers, dict)
-    ranked = rank_hosts(
-        {host: counts for host, counts in answers.items() if isinstance(counts, HeatCounts)}
-    )
-    if style == "json":
-        tell_json(
-            {
-                "schema": 1,
-                "archive": url,
-                "statistic": str(question.statistic),
-                "hosts": [asdict(item) for item in ranked],
-            }
-        )
-        return
-    from ..heatmap.ticks import quantity
-    from ..recording.base.counts import UNITS
-
-    def value(amount: int | None) -> str:
-        return "-" if amount is None else quantity(amount, UNITS[y])
-
-    rows: list[tuple[str, ...]] = [
-        ("host", "I/Os", "distance", "p50", "p50 others", "p99", "p99 others")
-    ]
-    rows += [
-        (
-            item.host,
-            f"{item.ios:,}",
-            f"{item.distance:.3f}",
-            *(
-                value(amount)
-                for pair in zip(item.quantiles, item.others, strict=True)
-                for amount in pair
-            ),
-        )
-        for item in ranked
-    ]
-    _tell_table(rows, left=1)
+command.add_command(outliers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,21 +67,59 @@ def _cluster() -> Cluster | None:
     return None if engine == "duckdb" else Cluster.connect(engine)
 
 
-def split_hosts(where: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(hosts that conditions of `iolab heatmap --where` name, the other conditions)."""
-    hosts: list[str] = []
+def label_option(function: Decorated) -> Decorated:
+    """`--label`: labels of the host in an archive."""
+    return click.option(
+        "--label",
+        "labels",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A label of the host in the archive, such as rack=r1; without a value it is removed. Repeatable.",
+    )(function)
+
+
+def parse_labels(words: Sequence[str]) -> dict[str, str]:
+    """Values of `--label` by name. UsageError where a name can't be used."""
+    from ..archive.labels import parse_label
+    from ..errors import UsageError
+    from ..statistics.ask.fleet import HOST
+    from ..statistics.language.fields import ANY
+
+    labels = dict(map(parse_label, words))
+    for name in labels:
+        if name == HOST or name in ANY:
+            raise UsageError(
+                f"'{name}' is a field of statistics", where="--label", hint="choose another name"
+            )
+    return labels
+
+
+HostConditions = Mapping[str, Sequence[str]]
+"""Values of hosts by field: `host`, or a label."""
+
+
+def split_hosts(
+    where: Sequence[str], paths: Sequence[Path]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """(conditions of `iolab heatmap --where` on hosts, the other conditions). Where a path names an
+    archive, a field that events do not have is a label."""
+    from ..statistics.language.fields import ANY, TIME
+
+    has_archive = any(archive_url(path) is not None for path in paths)
+    hosts: dict[str, list[str]] = {}
     remaining: list[str] = []
     for text in where:
         kept = []
-        is_host = False
+        field = ""
         for condition in text.split(","):
-            name, sign, value = condition.partition("=")
+            name, sign, value = (part.strip() for part in condition.partition("="))
             # a part without a sign is one more choice for the field before it
             if re.search("[=<>]", condition):
-                is_host = bool(sign) and name.strip() == "host"
-                condition = value if is_host else condition
-            if is_host:
-                hosts.append(condition.strip())
+                is_label = has_archive and name.isidentifier() and name not in {*ANY, TIME.name}
+                field = name if sign and (name == "host" or is_label) else ""
+                condition = value if field else condition
+            if field:
+                hosts.setdefault(field, []).append(condition.strip())
             else:
                 kept.append(condition)
         if kept:
@@ -102,15 +140,15 @@ def open_archive(url: str) -> list[ArchivedEvents]:
     return open_recordings(archive, recordings, _cluster())
 
 
-def open_hosts(url: str, hosts: Sequence[str]) -> list[ArchivedEvents]:
-    """The recordings with events of an archive, of `hosts` (none: all). UsageError where there is
-    none."""
+def open_hosts(url: str, hosts: HostConditions) -> list[ArchivedEvents]:
+    """The recordings with events of an archive, of hosts that meet all conditions. UsageError where
+    there is none."""
     from ..errors import UsageError
-    from ..statistics.ask.fleet import FleetStatistic
+    from ..statistics.ask.fleet import FleetStatistic, HostCondition
     from ..statistics.language.names import parse
 
-    conditions = (("=", tuple(hosts)),) if hosts else ()
-    question = FleetStatistic(parse("io.ops"), conditions, False)
+    conditions = [HostCondition(field, "=", tuple(values)) for field, values in hosts.items()]
+    question = FleetStatistic(parse("io.ops"), tuple(conditions))
     selected = [item for item in question.chosen(open_archive(url)) if item.archived.events]
     if not selected:
         raise UsageError("the archive has no events", where=url)
@@ -131,11 +169,12 @@ def ask(
     explain: bool,
 ) -> None:
     """Answer a statistic of an archive and print it. Arguments as the options of `iolab query`."""
-    from ..statistics.ask.fleet import FleetStatistic, ask_fleet
+    from ..statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
     from .spans import span_of
 
-    question = FleetStatistic.parse(text)
-    recordings = question.chosen(open_archive(url))
+    opened = open_archive(url)
+    question = FleetStatistic.parse(text, labels_of(opened))
+    recordings = question.chosen(opened)
     from_ns, until_ns = span_of(recordings, *ends)
     if values is not None:
         _who(url, recordings, question, values, (from_ns, until_ns), source, top, style)
@@ -179,9 +218,11 @@ def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int
 def _tell_hosts(
     asked: FleetStatistic, answers: dict[str, Answer], url: str, style: str, top: int | None
 ) -> None:
-    """Print the answer of each host, those with the most I/Os first."""
+    """Print the answer of each host or value of a label, those with the most I/Os first."""
     from ..recording.base.counts import HeatCounts
     from ..statistics.answers.json_form import as_data, csv_lines
+
+    field = asked.by or "host"
 
     def size(host: str) -> int:
         answer = answers[host]
@@ -189,7 +230,7 @@ def _tell_hosts(
 
     hosts = sorted(answers, key=lambda host: (-size(host), host))
     if style == "json":
-        data = [{"host": host, **as_data(asked.statistic, answers[host], top)} for host in hosts]
+        data = [{field: host, **as_data(asked.statistic, answers[host], top)} for host in hosts]
         text = json.dumps({"schema": 1, "kind": "hosts", "hosts": data}, ensure_ascii=False)
         tell_as(style, f"{text}\n")
     elif style == "csv":
@@ -201,14 +242,14 @@ def _tell_hosts(
         for place, host in enumerate(hosts):
             head, *rows = csv.reader(csv_lines(asked.statistic, answers[host], top))
             if not place:
-                writer.writerow(["host", *head])
+                writer.writerow([field, *head])
             writer.writerows([host, *row] for row in rows)
         tell_as(style, table.getvalue())
     else:
         for host in hosts[: top or DRAWN]:
             _tell(asked, answers[host], f"{url} {host}", style, top)
         if len(hosts) > (top or DRAWN):
-            say(f"{len(hosts) - (top or DRAWN)} more hosts; --top N shows more")
+            say(f"{len(hosts) - (top or DRAWN)} more; --top N shows more")
 
 
 def _who(
@@ -271,3 +312,20 @@ def _explain(
         return
     for recording, plan in plans:
         tell(f"{recording.archived.host or '-'} {recording.key}", *lines(plan))
+
+
+def tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
+    """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
+    from ..untrusted_text import visible
+
+    rows = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    tell(
+        *(
+            "  ".join(
+                cell.ljust(width) if place < left else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+    )

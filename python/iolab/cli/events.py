@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..recording.base.conditions import Where
     from ..recording.read.recording import Recording
     from ..recording.read.trace import Trace
+    from .archives import HostConditions
 
 
 def open_path(
@@ -40,10 +41,10 @@ def open_all(
     kind: str | None,
     columns: str | None,
     where: Where,
-    hosts: Sequence[str],
+    hosts: HostConditions,
 ) -> list[Trace | Recording]:
-    """What paths name, in their order: a path of an archive is its recordings of `hosts` (none:
-    all) that have events. UsageError where hosts are named and no archive is."""
+    """What paths name, in their order: a path of an archive is its recordings with events, of hosts
+    that meet the conditions. UsageError where hosts are named and no archive is."""
     from ..errors import UsageError
     from .archives import archive_url, open_hosts, refuse_engine
 

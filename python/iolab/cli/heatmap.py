@@ -167,7 +167,7 @@ def command(
             where="heatmap",
             hint="save the trace into a file first",
         )
-    hosts, fields = split_hosts(where)
+    hosts, fields = split_hosts(where, [*paths, *([] if against is None else [against])])
     conditions = parse_where(fields)
     traces = open_all(paths, kind, columns, conditions, hosts)
     other = [] if against is None else open_all([against], kind, columns, conditions, hosts)

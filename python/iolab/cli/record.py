@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from .archives import label_option, parse_labels
 from .completion import complete_devices
 from .options import PATH, bytes_of, limit_of, output_option, seconds_of
 from .output import on_terminal, redraw, say
@@ -101,6 +102,7 @@ class _Record(click.Command):
     is_flag=True,
     help="With --archive: delete events here once they are archived. Default maps and kept statistics remain.",
 )
+@label_option
 @click.option(
     "--statistic",
     "statistics",
@@ -165,6 +167,7 @@ def command(
     keep_for: str | None,
     archive: str | None,
     drops_archived: bool,
+    labels: tuple[str, ...],
     statistics: tuple[str, ...],
     ring: str | None,
     shared: bool,
@@ -207,8 +210,9 @@ def command(
         duration=None if duration is None else seconds_of(duration, "--duration"),
         retention=_retention(keep, keep_for),
         statistics=_statistics(statistics or (("none",) if study is not None else ())),
-        archive=_archive(archive, drops_archived),
+        archive=_archive(archive, drops_archived, labels),
         drops_archived=drops_archived,
+        labels=labels,
     )
     request = Asked(
         settings,
@@ -301,13 +305,16 @@ def _session(
     return 0
 
 
-def _archive(url: str | None, drops_archived: bool) -> str | None:
+def _archive(url: str | None, drops_archived: bool, labels: tuple[str, ...]) -> str | None:
     """The archive to push into. UsageError where it can't be one."""
     from ..archive.store import check_address
     from ..errors import UsageError
 
     if url is not None:
         check_address(url)
+        parse_labels(labels)
+    elif labels:
+        raise UsageError("needs --archive", where="--label", hint="name an archive")
     elif drops_archived:
         raise UsageError("needs --archive", where="--drop-archived", hint="name an archive")
     return url

@@ -43,9 +43,10 @@ class PushProcess:
         self.message = ""
 
     @classmethod
-    def of(cls, directory: Path, url: str) -> PushProcess:
-        """The process for a recording and an archive."""
+    def of(cls, directory: Path, url: str, labels: Sequence[str] = ()) -> PushProcess:
+        """The process for a recording and an archive. labels: of the host, `NAME=VALUE`."""
         words = ["archive", "push", str(directory), url, "--every", f"{EVERY_S}s", "--until-closed"]
+        words += [f"--label={label}" for label in labels]
         return cls([sys.executable, "-P", "-m", "iolab", *words])
 
     def keep_running(self) -> str | None:

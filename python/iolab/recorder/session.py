@@ -273,7 +273,7 @@ class Session:
         self._push = (
             None
             if settings.archive is None
-            else archiving.PushProcess.of(directory, settings.archive)
+            else archiving.PushProcess.of(directory, settings.archive, settings.labels)
         )
         self._umask = os.umask(0o077)
         os.umask(self._umask)

@@ -50,7 +50,7 @@ class Settings:
         elsewhere it is brought there. statistics: kept from the start, in addition to those that
         are kept there already; None for the default ones of a new recording. archive: URL of the
         archive that the recording is pushed into while it grows. drops_archived: whether segments
-        are deleted once they are archived.
+        are deleted once they are archived. The labels of the host in the archive are `NAME=VALUE`.
     """
 
     sources: tuple[str, ...] = DEFAULT_SOURCES
@@ -64,3 +64,4 @@ class Settings:
     statistics: tuple[str, ...] | None = None
     archive: str | None = None
     drops_archived: bool = False
+    labels: tuple[str, ...] = ()

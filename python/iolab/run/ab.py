@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study of builds on a machine of a rig: the builds, the machine, the runs.
+"""A study of builds: builds of OpenZFS on a machine of a rig, or builds of a program here.
 
 `ab.json` in the directory has the request and the builds that were made, so that each stage can be
 interrupted and resumed:
@@ -8,6 +8,8 @@ interrupted and resumed:
 2. `start`: start the machine, or use it where it is up;
 3. `measure`: run the study, with a variant for each build;
 4. `stop`: delete the machine.
+
+Builds of a program (`[builds]` of the study) are made and measured on this machine in stage 3.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,9 @@ class AbRequest:
     """What to compare.
 
     Attributes:
-        study: the study file. rig: the recipe. machine: name of the machine that is started.
+        study: the study file.
+        rig, machine: the recipe, and the name of the machine that is started; empty for builds of a
+        program.
         builds: `NAME=SOURCES` each; the first is the baseline.
         changes: of the study, without the builds.
     """
@@ -52,6 +56,11 @@ class AbRequest:
     machine: str
     builds: tuple[str, ...]
     changes: Changes
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the builds are of a program, and measured on this machine."""
+        return not self.machine
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +91,7 @@ class AbRequest:
     def arguments(self) -> list[str]:
         """As arguments of `iolab ab`."""
         builds = [part for text in self.builds for part in ("--build", text)]
-        rig = [] if self.rig == "openzfs" else ["--rig", self.rig]
+        rig = [] if self.rig in ("", "openzfs") else ["--rig", self.rig]
         return ["--study", str(self.study), *rig, *builds, *self.changes.arguments()]
 
 
@@ -93,10 +102,10 @@ def machine_name(study: Path, builds: tuple[str, ...]) -> str:
 
 
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:
-    """The study with a variant for each build, on the machine that the study describes.
+    """The study with a variant for each build, on the machine that the study describes, or here.
 
-    Raises UsageError for fewer than two builds or a target that is not a pool, StudyError for an
-    invalid study.
+    Raises UsageError for fewer than two builds or, on a rig, a target that is not a pool, StudyError
+    for an invalid study.
     """
     if len(request.builds) < 2:
         raise UsageError(
@@ -104,6 +113,9 @@ def ab_study(request: AbRequest) -> tuple[Study, Changes]:
             where="--build",
             hint="such as --build old=2.3 --build new=2.3+fix.patch",
         )
+    if request.is_here:
+        changes = replace(request.changes, builds=request.builds)
+        return load_study(request.study, changes), changes
     plain = load_study(request.study)
     table = plain.rig or RigTable()
     changes = Changes.from_data(
@@ -196,10 +208,10 @@ class Ab:
         return RigHost(RigOptions(name=name))
 
     def measure(
-        self, changes: Changes, host: RigHost, listener: ProgressListener, *, trusted: bool
+        self, changes: Changes, host: RigHost | None, listener: ProgressListener, *, trusted: bool
     ) -> None:
-        """Run what is missing of the study. The disks of the machine may be overwritten: it was
-        made for this comparison."""
+        """Run what is missing of the study. The disks of a machine of a rig may be overwritten: it
+        was made for this comparison. `host`: None for this machine."""
         run_study(
             self.request.study,
             self.results,
@@ -207,8 +219,8 @@ class Ab:
             changes=changes,
             host=host,
             resume=True,
-            destructive=True,
-            force=True,
+            destructive=host is not None,
+            force=host is not None,
             trusted=trusted,
         )
 

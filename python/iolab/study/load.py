@@ -218,6 +218,14 @@ def is_in_sessions(path: Path) -> bool:
     return isinstance(table, dict) and table.get("order") == "sessions"
 
 
+def has_builds(path: Path) -> bool:
+    """Whether a study has builds of programs, by its text alone.
+
+    Raises StudyError if it cannot be read or is not TOML.
+    """
+    return bool(parse_tables(read_text(path), path).get("builds"))
+
+
 def target_host(path: Path, changes: Changes | None = None) -> str | None:
     """What names the host of the target, `[target] host`; None if the study leaves it to its caller.
 

@@ -9,7 +9,7 @@ import pytest
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
-from iolab.statistics.ask.fleet import rank_hosts
+from iolab.statistics.ask.outliers import rank_hosts
 
 
 def counts(cells: dict[int, int], bits: int = 6) -> HeatCounts:

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.archive import Archive, push, tables
+from iolab.archive import Archive, delete_by_age, push, tables
 from iolab.archive.recordings import ArchivedEvents, open_recordings
 from iolab.archive.spark import Cluster
 from iolab.cli.main import run
@@ -263,3 +263,18 @@ def test_buckets_in_sql_are_those_of_the_grid(values: list[int]) -> None:
         rows = engine.ask(f"SELECT v, {expression} AS b FROM events")
     expected = [_core.grid_index(value, BITS) for value in rows["v"].tolist()]
     assert np.asarray(rows["b"]).tolist() == expected
+
+
+@needs_spark
+@pytest.mark.slow
+def test_maps_answer_for_deleted_events(tmp_path: Path, cluster: SparkCluster) -> None:
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    record(tmp_path / "rec", segments=3)
+    push(tmp_path / "rec", archive)
+    [before] = by_host(archive).values()
+    expected = answer_of(before, "io.ops[op]", interval_ns=SECOND)
+    delete_by_age(archive, {"events": SECOND}, now_ns=START + 8 * SECOND)
+    [recording] = by_host(archive, Cluster.connect(cluster.connect)).values()
+    assert recording.facts.dropped_through == 1
+    answer = answer_of(recording, "io.ops[op]", interval_ns=SECOND)
+    assert answer["keys"] == expected["keys"]

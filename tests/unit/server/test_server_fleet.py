@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.archive import Archive, push
+from iolab.archive.labels import set_labels
 from iolab.errors import UsageError
 from iolab.recording.read.recording import Recording
 from iolab.server.base.archives import FRESH_S, ServedArchive
@@ -39,6 +40,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for seed, host in enumerate(HOSTS):
         record(home / str(seed), segments=2 + seed, host=host, seed=seed)
         push(home / str(seed), archive)
+    set_labels(archive, HOSTS[1], {"rack": "<i>r1"})
     return home / "archive", home
 
 

@@ -5,7 +5,21 @@ import { toggleZone, zone } from "../lib/zone";
 import { countWords } from "../start/words";
 import { Matrix } from "./matrix";
 import { MEASURES, type Measure, NAMES } from "./measures";
-import { answer, archive, filter, hosts, isAsking, measure, type Order, order, problem, SPANS, span } from "./state";
+import {
+	answer,
+	archive,
+	filter,
+	hosts,
+	isAsking,
+	LABEL,
+	labelNames,
+	measure,
+	type Order,
+	order,
+	problem,
+	SPANS,
+	span,
+} from "./state";
 
 /** All hosts of an archive over time. */
 export function FleetApp() {
@@ -95,13 +109,18 @@ function Controls() {
 				>
 					<option value="name">Name</option>
 					<option value="value">Largest value first</option>
+					{labelNames.value.map((name) => (
+						<option key={name} value={`${LABEL}${name}`}>
+							{name}
+						</option>
+					))}
 				</select>
 			</label>
 			<label>
 				Hosts
 				<input
 					type="search"
-					placeholder="part of a name"
+					placeholder="name or label"
 					value={filter.value}
 					onInput={(event) => {
 						filter.value = event.currentTarget.value;

@@ -10,7 +10,7 @@ import { visible } from "../lib/names";
 import { theme } from "../lib/theme";
 import { zoned, zoneWords } from "../lib/zone";
 import { colourRange, largest, levelIn, MEASURES, valueAt } from "./measures";
-import { addressOf, hosts } from "./state";
+import { addressOf, hosts, labelsOf } from "./state";
 
 /** The cell that keys and pointer are at. */
 export const cell = signal<{ row: number; column: number } | null>(null);
@@ -119,7 +119,7 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 						))}
 					</tbody>
 				</table>
-				{rows.length === 0 && <p>No host has this in its name.</p>}
+				{rows.length === 0 && <p>No host has this in its name or labels.</p>}
 			</section>
 		</>
 	);
@@ -159,15 +159,17 @@ function Row({ host, number, shown, range, palette, column, open }: RowParts) {
 	};
 	const most = largest(host.values);
 	const last = host.recordings.at(-1);
+	const labels = labelsOf(host);
 	const words = host.problem || (most === null ? "no value" : `largest ${MEASURES[shown.measure].words(most)}`);
 	return (
 		<tr id={`row-${number}`}>
-			<th scope="row" title={visible(host.host)}>
+			<th scope="row" title={visible([host.host, ...labels].join(", "))}>
 				{last ? (
 					<a href={`/worksheet#${new URLSearchParams({ recording: last.name })}`}>{visible(host.host)}</a>
 				) : (
 					host.host
 				)}
+				{labels.length > 0 && <span class="labels">{visible(Object.values(host.labels).join(" "))}</span>}
 			</th>
 			<td class="cells">
 				<canvas

@@ -14,13 +14,17 @@ export const SPANS: Record<string, string> = {
 	"-1d": "Last day",
 	"-7d": "Last week",
 };
-export type Order = "name" | "value";
+/** By name, by the largest value, or by the value of a label. */
+export type Order = "name" | "value" | `${typeof LABEL}${string}`;
+export const LABEL = "label:";
+
+const isOrder = (text: string | null): text is Order => text === "value" || (text?.startsWith(LABEL) ?? false);
 
 export const measure = signal<Measure>("p99");
 export const span = signal("");
 export const order = signal<Order>("name");
 export const archive = signal("");
-/** Part of the names of hosts that are shown. */
+/** Part of the names, or of the labels (`rack=r1`), of hosts that are shown. */
 export const filter = signal("");
 export const answer = signal<FleetAnswer | null>(null);
 export const problem = signal("");
@@ -28,11 +32,30 @@ export const isAsking = signal(false);
 
 const AGAIN_MS = 30_000;
 
+/** Labels of a host, such as `rack=r1`, by name. */
+export const labelsOf = ({ labels }: FleetHost): string[] =>
+	Object.entries(labels)
+		.map(([name, value]) => `${name}=${value}`)
+		.toSorted();
+
+/** Names of the labels that hosts have. */
+export const labelNames = computed<readonly string[]>(() =>
+	[...new Set((answer.value?.hosts ?? []).flatMap(({ labels }) => Object.keys(labels)))].toSorted(),
+);
+
 /** Rows as they are shown. */
 export const hosts = computed<readonly FleetHost[]>(() => {
 	const part = filter.value.toLowerCase();
-	const rows = (answer.value?.hosts ?? []).filter(({ host }) => host.toLowerCase().includes(part));
+	const rows = (answer.value?.hosts ?? []).filter((row) =>
+		[row.host, ...labelsOf(row)].some((text) => text.toLowerCase().includes(part)),
+	);
 	if (order.value === "name") return rows;
+	if (order.value.startsWith(LABEL)) {
+		const name = order.value.slice(LABEL.length);
+		// hosts without the label are last
+		const key = ({ labels }: FleetHost) => (name in labels ? `0${labels[name]}` : "1");
+		return rows.toSorted((a, b) => key(a).localeCompare(key(b), "en", { numeric: true }));
+	}
 	const size = new Map(rows.map((row) => [row, largest(row.values) ?? Number.NEGATIVE_INFINITY]));
 	return rows.toSorted((a, b) => (size.get(b) ?? 0) - (size.get(a) ?? 0));
 });
@@ -69,7 +92,8 @@ function read(): void {
 	if (isMeasure(named)) measure.value = named;
 	const length = words.get("span") ?? "";
 	span.value = length in SPANS ? length : "";
-	order.value = words.get("order") === "value" ? "value" : "name";
+	const sorting = words.get("order");
+	order.value = isOrder(sorting) ? sorting : "name";
 	archive.value = words.get("archive") ?? "";
 	filter.value = words.get("host") ?? "";
 }

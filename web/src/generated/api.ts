@@ -292,11 +292,12 @@ export interface FleetAnswer {
 }
 
 /**
- * A row: the values of a host by column, null where nothing was recorded. recordings: in order
- * of time. problem: why it has no values, else empty.
+ * A row: the values of a host by column, null where nothing was recorded. labels: by name.
+ * recordings: in order of time. problem: why it has no values, else empty.
  */
 export interface FleetHost {
 	host: string;
+	labels: Record<string, string>;
 	recordings: FleetRecording[];
 	values: (number | null)[];
 	problem: string;

@@ -11,6 +11,7 @@
 //! example because the server refused it. Pure: nothing is looked up outside.
 
 pub mod fields;
+pub mod names;
 pub mod status;
 
 use crate::errno;
@@ -18,11 +19,12 @@ use crate::event::Op;
 use crate::frames::events::{Key, Row, Rows};
 use crate::pairing::WordMap;
 use fields::{Fields, Io, Point, POINTS};
+use names::FileNames;
 
 /// Threads of RPC services that are kept; with more, all are forgotten and counted.
 const THREADS: usize = 1 << 14;
 /// File handles of which the name is kept.
-const FILES: usize = 1 << 17;
+const HANDLES: usize = 1 << 17;
 /// Services of which requests are recorded; others (lockd, callbacks of an NFS client) use the same tracepoints.
 const SERVICES: [&[u8]; 2] = [b"nfsd", b"nfsacl"];
 /// Operations of NFS 4 that only prepare others of their compound.
@@ -42,6 +44,7 @@ pub struct Counts {
 /// What is known of a file's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Part {
+    /// Hash of the file handle.
     file: Option<u32>,
     offset: Option<u64>,
     size: Option<u64>,
@@ -80,8 +83,10 @@ pub struct Nfs {
     fields: Fields,
     /// Requests in flight, by thread.
     requests: WordMap<u32, Request>,
-    /// Names of file handles, by hash.
-    files: WordMap<u32, u32>,
+    /// Numbers of the names of file handles without a path, by hash.
+    handles: WordMap<u32, u32>,
+    /// Paths of files, by hash of the handle; filled from elsewhere before the records of the same I/O are taken.
+    pub names: FileNames,
     /// From the trace clock to the Unix epoch.
     epoch_ns: i64,
     lossy: bool,
@@ -92,8 +97,8 @@ pub struct Nfs {
 impl Nfs {
     /// No operations yet; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
     pub fn new(fields: Fields, epoch_ns: i64) -> Self {
-        let (requests, files) = (WordMap::default(), WordMap::default());
-        Self { fields, requests, files, epoch_ns, lossy: false, counts: Counts::default() }
+        let (requests, handles, names) = (WordMap::default(), WordMap::default(), FileNames::default());
+        Self { fields, requests, handles, names, epoch_ns, lossy: false, counts: Counts::default() }
     }
 
     /// Take a record of the tracepoint at this place in `POINTS`, in the order of time.
@@ -192,13 +197,13 @@ impl Nfs {
             None => Some(None),
         };
         let (offset, length, status) = (value(fields.offset)?, value(fields.length)?, value(fields.status)?);
-        let file = self.file(hash, rows);
         let Some(request) = self.requests.get_mut(&thread).filter(|request| request.wanted && request.xid == xid)
         else {
             return Some(());
         };
         let part = &mut request.operation.part;
-        part.file = part.file.or(file);
+        // a kernel without CONFIG_CRC32 has no hash
+        part.file = part.file.or((hash != 0).then_some(hash));
         part.offset = part.offset.or(offset);
         match (point, status) {
             (Point::Moved, _) => part.size = length.map(|length| part.size.unwrap_or(0).saturating_add(length)),
@@ -237,7 +242,7 @@ impl Nfs {
         let mut row = Row::at(self.epoch_ns.saturating_add_unsigned(time_ns), op);
         row.latency_ns = Some(time_ns.saturating_sub(request.since_ns));
         (row.offset_bytes, row.size_bytes, row.thread) = (part.offset, part.size, Some(thread));
-        row.keys[Key::File as usize] = part.file;
+        row.keys[Key::File as usize] = part.file.map(|hash| self.file(hash, time_ns, rows));
         row.keys[Key::Client as usize] = request.client;
         row.keys[Key::Error as usize] = part.error;
         row.keys[Key::Flags as usize] = Some(name);
@@ -246,16 +251,16 @@ impl Nfs {
         self.counts.events += 1;
     }
 
-    /// Name of a file handle; none where the kernel has no hash of it (built without CONFIG_CRC32).
-    fn file(&mut self, hash: u32, rows: &mut Rows) -> Option<u32> {
-        if hash == 0 {
-            return None;
+    /// The path of a file at this time, or the hash of its handle as a name.
+    fn file(&mut self, hash: u32, time_ns: u64, rows: &mut Rows) -> u32 {
+        if let Some(path) = self.names.path(hash, time_ns) {
+            return rows.intern(Key::File, path);
         }
-        if self.files.len() >= FILES {
-            self.files.clear();
+        if self.handles.len() >= HANDLES {
+            self.handles.clear();
         }
         let name = || rows.intern(Key::File, format!("fh:{hash:08x}").as_bytes());
-        Some(*self.files.entry(hash).or_insert_with(name))
+        *self.handles.entry(hash).or_insert_with(name)
     }
 }
 

@@ -13,6 +13,8 @@ const DIRECTORY: u8 = 3;
 /// Bits of a record's mask.
 pub mod mask {
     #![allow(missing_docs)]
+    pub const ACCESS: u64 = 0x1;
+    pub const MODIFY: u64 = 0x2;
     pub const OPEN: u64 = 0x20;
     pub const MOVED_FROM: u64 = 0x40;
     pub const OPEN_EXEC: u64 = 0x1000;

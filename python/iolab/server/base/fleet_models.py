@@ -20,10 +20,11 @@ class FleetRecording(Model):
 
 
 class FleetHost(Model):
-    """A row: the values of a host by column, null where nothing was recorded. recordings: in order
-    of time. problem: why it has no values, else empty."""
+    """A row: the values of a host by column, null where nothing was recorded. labels: by name.
+    recordings: in order of time. problem: why it has no values, else empty."""
 
     host: str
+    labels: dict[str, str]
     recordings: list[FleetRecording]
     values: list[Value]
     problem: str

@@ -71,7 +71,12 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
             )
             for item in of_host
         ]
-        hosts.append(FleetHost(host=host, recordings=rows, values=numbers(values), problem=problem))
+        labels = dict(of_host[0].archived.labels)
+        hosts.append(
+            FleetHost(
+                host=host, labels=labels, recordings=rows, values=numbers(values), problem=problem
+            )
+        )
     return FleetAnswer(
         archive=url,
         archives=list(store.archives),

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to the recordings of many hosts: the sum of their answers, or an answer for each host.
 
-`host` is a field of such a question, as a condition and as a breakdown next to another one:
-`io.ops[host]`, `io.ops[latency][host]`, `io.bytes[host=db1,db2][process]`.
+`host` and labels of hosts are fields of such a question, as a condition and as a breakdown next to
+another one: `io.ops[host]`, `io.ops[latency][rack]`, `io.bytes[host=db1,db2][process]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ...archive.recordings import ArchivedEvents
 from ...errors import FormatError, IolabError, UsageError
-from ...recording.base.counts import HeatCounts, Integers, alike, merge, sum_by_key, sum_losses
+from ...recording.base.counts import HeatCounts, alike, merge, sum_losses
 from ...recording.base.intervals import join
 from ..answers.answers import Answer, Floats, Series, Stack
-from ..answers.json_form import bounds_of
 from ..engine.coverage import Losses
 from ..engine.snapshot import Span
 from ..language.fields import near
@@ -31,10 +30,20 @@ from .notes import with_notes
 from .query import COLUMNS, query
 
 HOST = "host"
+NO_VALUE = "-"
+"""The value of a label that a host lacks."""
 MOST_VALUES = 1 << 20
 """Values of a dimension that are read of each recording, so that their sums are exact."""
 
 T = TypeVar("T")
+
+
+class HostCondition(NamedTuple):
+    """A condition on hosts. field: `host` or a label. sign: "=" or "!="."""
+
+    field: str
+    sign: str
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -42,42 +51,72 @@ class FleetStatistic:
     """A statistic of many hosts.
 
     Attributes:
-        statistic: without the host. hosts: conditions on it, (sign, names). by_host: whether each
-        host has an answer of its own.
+        statistic: without hosts and labels. conditions: on hosts and labels. by: the field that has
+        an answer for each of its values, `host` or a label; None for one answer.
     """
 
     statistic: Statistic
-    hosts: tuple[tuple[str, tuple[str, ...]], ...]
-    by_host: bool
+    conditions: tuple[HostCondition, ...] = ()
+    by: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> FleetStatistic:
-        """UsageError as `names.parse`."""
-        rest, taken = split_field(text, HOST)
-        for sign, _ in taken:
-            if sign not in ("", "=", "!="):
-                raise UsageError(
-                    f"'host' is a name: it can't be compared with '{sign}'",
-                    where=f"statistic '{text}'",
-                    hint="write [host=NAME]",
-                )
-        conditions = tuple((sign, names) for sign, names in taken if sign)
-        return cls(parse(rest), conditions, len(conditions) < len(taken))
+    def parse(cls, text: str, labels: Collection[str] = ()) -> FleetStatistic:
+        """labels: names of labels that hosts have. UsageError as `names.parse`."""
+        rest = text
+        conditions: list[HostCondition] = []
+        breakdowns: list[str] = []
+        for field in (HOST, *sorted(labels)):
+            rest, brackets = split_field(rest, field)
+            for sign, values in brackets:
+                if sign not in ("", "=", "!="):
+                    raise UsageError(
+                        f"'{field}' is a name: it can't be compared with '{sign}'",
+                        where=f"statistic '{text}'",
+                        hint=f"write [{field}=NAME]",
+                    )
+                if sign:
+                    conditions.append(HostCondition(field, sign, values))
+                else:
+                    breakdowns.append(field)
+        if len(set(breakdowns)) > 1:
+            raise UsageError(
+                f"hosts are broken down by {' and by '.join(breakdowns)}",
+                where=f"statistic '{text}'",
+                hint=f"narrow one of them: [{breakdowns[0]}=NAME]",
+            )
+        return cls(parse(rest), tuple(conditions), breakdowns[0] if breakdowns else None)
 
     def chosen(self, recordings: Sequence[ArchivedEvents]) -> list[ArchivedEvents]:
         """Recordings of the hosts that meet the conditions. UsageError where a name is unknown or
         none is left."""
-        hosts = {recording.archived.host for recording in recordings}
-        for sign, names in self.hosts:
-            unknown = [name for name in names if name not in hosts and sign == "="]
+        remaining = list(recordings)
+        for field, sign, values in self.conditions:
+            known = sorted({value_of(recording, field) for recording in recordings})
+            unknown = [value for value in values if value not in known and sign == "="]
             if unknown:
                 raise UsageError(
-                    f"the archive has no host '{unknown[0]}'", hint=near(unknown[0], sorted(hosts))
+                    f"the archive has no {field} '{unknown[0]}'", hint=near(unknown[0], known)
                 )
-            hosts = {host for host in hosts if (host in names) == (sign == "=")}
-        if not hosts:
+            remaining = [
+                recording
+                for recording in remaining
+                if (value_of(recording, field) in values) == (sign == "=")
+            ]
+        if not remaining:
             raise UsageError("no host meets the conditions", hint="leave a condition out")
-        return [recording for recording in recordings if recording.archived.host in hosts]
+        return remaining
+
+
+def value_of(recording: ArchivedEvents, field: str) -> str:
+    """The host of a recording, or the value of a label of its host; NO_VALUE without one."""
+    if field == HOST:
+        return recording.archived.host or NO_VALUE
+    return recording.archived.labels.get(field, NO_VALUE)
+
+
+def labels_of(recordings: Sequence[ArchivedEvents]) -> list[str]:
+    """Names of the labels that hosts have."""
+    return sorted({name for recording in recordings for name in recording.archived.labels})
 
 
 def ask_fleet(
@@ -90,8 +129,8 @@ def ask_fleet(
     columns: int = COLUMNS,
     source: str | None = None,
 ) -> Answer | dict[str, Answer]:
-    """The answer of all recordings together, each as `query` gives it; with a breakdown by host and
-    another one, the answer of each host.
+    """The answer of all recordings together, each as `query` gives it. With a breakdown by host or
+    label and another one: the answer of each host, or of all hosts with a value of the label.
 
     Rates of recordings add up; a column has no value where none of them recorded. Recordings
     outside the span, and those that can't answer, are left out, the latter with a note.
@@ -118,16 +157,16 @@ def ask_fleet(
         (recording, answer, _recorded(recording, answer, asked.statistic, (from_ns, until_ns)))
         for recording, answer in answers
     ]
-    if not asked.by_host:
+    if asked.by is None:
         return with_notes(_together(pairs), notes)
-    by_host: dict[str, list[_Part]] = {}
+    groups: dict[str, list[_Part]] = {}
     for part in pairs:
-        by_host.setdefault(part[0].archived.host or "-", []).append(part)
-    hosts = {host: _together(parts) for host, parts in by_host.items()}
+        groups.setdefault(value_of(part[0], asked.by), []).append(part)
+    together = {value: _together(parts) for value, parts in groups.items()}
     if asked.statistic.breakdown is None:
-        series = {host: answer for host, answer in hosts.items() if isinstance(answer, Series)}
-        return with_notes(_stack_of_hosts(series, _covered(pairs)), notes)
-    return {host: with_notes(answer, notes) for host, answer in hosts.items()}
+        series = {value: answer for value, answer in together.items() if isinstance(answer, Series)}
+        return with_notes(_stack_by(asked.by, series, _covered(pairs)), notes)
+    return {value: with_notes(answer, notes) for value, answer in together.items()}
 
 
 def who_of_fleet(
@@ -349,8 +388,8 @@ def _check_sum(answer: Series | Stack) -> None:
         )
 
 
-def _stack_of_hosts(hosts: Mapping[str, Series], covered_ns: int) -> Stack:
-    """A stack with a key for each host."""
+def _stack_by(field: str, hosts: Mapping[str, Series], covered_ns: int) -> Stack:
+    """A stack with a key for each host or value of a label."""
     series = list(hosts.values())
     first = _common(series, covered_ns)
     keys = sorted(hosts, key=lambda host: (-hosts[host].total, host))
@@ -364,7 +403,7 @@ def _stack_of_hosts(hosts: Mapping[str, Series], covered_ns: int) -> Stack:
         )
     }  # fmt: skip
     return Stack(
-        statistic=replace(first.statistic, breakdown=HOST),
+        statistic=replace(first.statistic, breakdown=field),
         **common,
         keys=keys,
         values=np.array([_moved(hosts[host].values, hosts[host], first, series) for host in keys]),
@@ -431,72 +470,3 @@ def _sum_rates(parts: Sequence[Floats]) -> Floats:
     stacked = np.array(parts)
     total: Floats = np.where(np.isnan(stacked).all(axis=0), np.nan, np.nansum(stacked, axis=0))
     return total
-
-
-QUANTILES = (0.5, 0.99)
-
-
-@dataclass(frozen=True)
-class HostDistance:
-    """How a host differs from all others together.
-
-    Attributes:
-        host: its name. ios: I/Os that have the value.
-        distance: the largest difference of the two cumulative shares, from 0 (equal) to 1 (no
-        value in common): the statistic of Kolmogorov and Smirnov on the grid.
-        quantiles, others: upper ends (ns or bytes) of the buckets with the quantiles of
-        `QUANTILES`, of the host and of the others; None without I/Os.
-    """
-
-    host: str
-    ios: int
-    distance: float
-    quantiles: tuple[int | None, ...]
-    others: tuple[int | None, ...]
-
-
-def rank_hosts(maps: Mapping[str, HeatCounts]) -> list[HostDistance]:
-    """Hosts by their distance from the others, the largest first. UsageError with fewer than two
-    that have I/Os."""
-    hosts = [host for host, counts in maps.items() if len(counts.count)]
-    if len(hosts) < 2:
-        raise UsageError(
-            "one host can't be compared with others", hint="ask for a time with two or more hosts"
-        )
-    same = alike([maps[host] for host in hosts])
-    bounds: dict[int, tuple[int, int]] = {}
-    for counts in same:
-        bounds |= bounds_of(counts)
-    index, _ = sum_by_key(
-        np.concatenate([counts.index for counts in same]),
-        np.concatenate([counts.count for counts in same]),
-    )
-    ends = [bounds[place][1] for place in index.tolist()]
-    table = np.zeros((len(hosts), len(index)), dtype=np.int64)
-    for row, counts in enumerate(same):
-        np.add.at(table[row], np.searchsorted(index, counts.index), counts.count)
-    whole = table.sum(axis=0)
-    ranked = [
-        HostDistance(
-            host,
-            int(own.sum()),
-            _distance(own, whole - own),
-            tuple(_quantile(own, ends, share) for share in QUANTILES),
-            tuple(_quantile(whole - own, ends, share) for share in QUANTILES),
-        )
-        for host, own in zip(hosts, table, strict=True)
-    ]
-    return sorted(ranked, key=lambda item: (-item.distance, item.host))
-
-
-def _distance(one: Integers, other: Integers) -> float:
-    shares = [np.cumsum(counts) / counts.sum() for counts in (one, other)]
-    return float(np.abs(shares[0] - shares[1]).max())
-
-
-def _quantile(counts: Integers, ends: list[int], share: float) -> int | None:
-    total = int(counts.sum())
-    if not total:
-        return None
-    place = int(np.searchsorted(np.cumsum(counts), np.ceil(share * total)))
-    return ends[place]
