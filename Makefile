@@ -124,6 +124,10 @@ guides: setup $(STAMPS)/dev ## Measure what the guides about OpenZFS show, on a 
 	@trap '$(IOLAB) rig down $(GUIDES)' EXIT; $(IOLAB) rig up openzfs --name $(GUIDES) --disks 10 --disk-iops 170 --disk-size 4g --fast-disks 1 --memory 4g; \
 	  $(PYTHON) scripts/guides.py --host rig:$(GUIDES)
 
+.PHONY: tour
+tour: setup $(STAMPS)/dev $(STAMPS)/browser ## Make build/tour.webm, a clip of a minute that shows the pages
+	$(PYTHON) scripts/tour.py -o build/tour.webm
+
 .PHONY: stories
 stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
 	scripts/stories

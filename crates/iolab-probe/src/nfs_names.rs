@@ -82,12 +82,11 @@ impl NfsNames {
 
     /// Take what was reported since the last call.
     pub fn read(&mut self, known: &mut FileNames) {
-        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
-            self.look();
-        }
+        // I/O before a watch begins is not reported
+        let mut is_whole = self.looked.is_some_and(|looked| looked.elapsed() < LOOK) || !self.look();
         self.names.begin();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (mut files, mut is_whole) = (Vec::new(), true);
+        let mut files = Vec::new();
         loop {
             match read(self.group.as_fd(), &mut buffer) {
                 Ok(0) | Err(Errno::EAGAIN) => break,
@@ -104,11 +103,13 @@ impl NfsNames {
         if self.names.end() {
             files.iter_mut().for_each(|file| self.names.review(&mut file.opened));
         }
+        let has_number = |numbers: &HashMap<_, _>| files.iter().all(|file| numbers.contains_key(&file.file_system));
+        if !has_number(&self.numbers) {
+            self.read_numbers();
+            is_whole &= has_number(&self.numbers);
+        }
         if !is_whole {
             known.lose(read_ns);
-        }
-        if files.iter().any(|file| !self.numbers.contains_key(&file.file_system)) {
-            self.read_numbers();
         }
         for File { file_system, kind, bytes, opened } in files {
             let Opened::File(seen) = opened else { continue };
@@ -144,8 +145,8 @@ impl NfsNames {
         whole.is_ok() && !overflow
     }
 
-    /// Watch the file systems of exports, and read the numbers of exports.
-    fn look(&mut self) {
+    /// Watch the file systems of exports, and read the numbers of exports. Gives whether other file systems are watched now.
+    fn look(&mut self) -> bool {
         self.looked = Some(Instant::now());
         // a number of a task may belong to another task by now
         self.tasks.clear();
@@ -153,7 +154,8 @@ impl NfsNames {
         let paths = exported(&text(CONFIGURED), &text(KNOWN));
         self.mounts = Mounts::of("self");
         let wanted: Vec<Mount> = mounts_of(&paths, &self.mounts).into_iter().cloned().collect();
-        if wanted != self.watched {
+        let is_changed = wanted != self.watched;
+        if is_changed {
             let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
             let events =
                 MaskFlags::FAN_ACCESS | MaskFlags::FAN_MODIFY | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
@@ -163,6 +165,7 @@ impl NfsNames {
             self.watched = wanted;
         }
         self.read_numbers();
+        is_changed
     }
 
     fn read_numbers(&mut self) {

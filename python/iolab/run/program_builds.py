@@ -51,6 +51,8 @@ from .launch import last_line
 SCHEMA = 1
 RECORD_FILE = "build.json"
 _PREFIX = "{prefix}"
+_FRESH = "fresh-"
+"""Beginning of the names of directories with sources, followed by the process id of their iolab."""
 _COMPILERS = ("cc", "c++", "clang", "rustc", "go")
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "RUSTFLAGS")
 _LOOK, _REPORT = 0.2, 30.0
@@ -231,7 +233,8 @@ class ProgramBuilds:
         self._need_programs(request, table)
         home = builds_home()
         home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home, prefix="fresh-") as directory:
+        _delete_leftovers(home)
+        with tempfile.TemporaryDirectory(dir=home, prefix=f"{_FRESH}{os.getpid()}-") as directory:
             fresh = Path(directory, "source")
             fresh.mkdir()
             revision = fetch_sources(request, fresh)
@@ -339,6 +342,14 @@ def builds_home() -> Path:
     if base.startswith("/") and "SUDO_UID" not in os.environ:
         return Path(base) / "iolab" / "builds"
     return Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / "iolab" / "builds"
+
+
+def _delete_leftovers(home: Path) -> None:
+    """Delete the sources that a killed iolab left."""
+    for path in home.glob(f"{_FRESH}*"):
+        pid = path.name.removeprefix(_FRESH).partition("-")[0]
+        if pid.isdecimal() and not Path("/proc", pid).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _bin_of(place: Path) -> Path:

@@ -145,6 +145,52 @@ def test_block_devices_are_told_with_firmware_and_queue(host: FakeHost) -> None:
     }
 
 
+def made_up_disk(sysfs: Path, name: str, *bays: tuple[str, str, str, str]) -> None:
+    """A SCSI disk with links to components of enclosures: (enclosure, its id, component, slot)."""
+    scsi_device = sysfs / "devices" / name
+    scsi_device.mkdir(parents=True)
+    block = sysfs / "class/block" / name
+    block.mkdir(parents=True)
+    (block / "device").symlink_to(scsi_device)
+    (scsi_device / "model").write_text("Disk\n")
+    for enclosure, number, component, slot in bays:
+        place = sysfs / "devices/ses" / enclosure / component
+        place.mkdir(parents=True, exist_ok=True)
+        (place.parent / "id").write_text(number)
+        (place / "slot").write_text(slot)
+        link = scsi_device / f"enclosure_device:{component}"
+        if not link.is_symlink():
+            link.symlink_to(place)
+
+
+@pytest.mark.parametrize(
+    ("bays", "expected"),
+    [
+        ([("6:0:0:0", "0x500304801f2b3c3f\n", "Slot 01", "1\n")], ("0x500304801f2b3c3f", "1")),
+        # without an id or a number the names of the directories count
+        ([("6:0:0:0", "\n", "Bay  A\x1b", "")], ("6:0:0:0", "Bay A\x1b")),
+        # two paths to a bay, and two bays
+        ([("6:0:0:0", "0x5", "Slot 01", "1"), ("7:0:0:0", "0x5", "Slot 1", "1")], ("0x5", "1")),
+        ([("6:0:0:0", "0x5", "Slot 01", "1"), ("7:0:0:0", "0x6", "Slot 1", "1")], None),
+        ([], None),
+    ],
+)
+def test_a_disk_has_its_enclosure_and_slot(
+    bays: list[tuple[str, str, str, str]], expected: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    made_up_disk(tmp_path, "sda", *bays)
+    facts = block_device_facts(LocalHost(), "sda", str(tmp_path))
+    slot = {} if expected is None else {"enclosure": expected[0], "enclosure_slot": expected[1]}
+    assert facts == {"model": "Disk", **slot}
+
+
+def test_a_disk_that_left_its_enclosure_has_none(tmp_path: Path) -> None:
+    made_up_disk(tmp_path, "sda")
+    for name in ("enclosure_device", "enclosure_device:Slot 02", "enclosure_devices:Slot 03"):
+        (tmp_path / "devices/sda" / name).symlink_to(tmp_path / "removed" / name)
+    assert block_device_facts(LocalHost(), "sda", str(tmp_path)) == {"model": "Disk"}
+
+
 def test_governor_turbo_nodes_and_warmth(host: FakeHost) -> None:
     host.files |= {
         "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",

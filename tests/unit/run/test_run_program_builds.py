@@ -496,3 +496,37 @@ def test_a_damaged_build_is_made_again(do: Do, own_cache: Path, damage: str) -> 
             record.unlink()
     compiled = [sum("compiled" in note for note in listener.notes) for listener in listeners]
     assert compiled == [1, 0, 1]
+
+
+def test_sources_that_a_killed_iolab_left_are_deleted(do: Do, own_cache: Path) -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    leftover, in_use = own_cache / f"fresh-{process.pid}-x", own_cache / f"fresh-{os.getppid()}-x"
+    for path in (leftover, in_use):
+        (path / "source").mkdir(parents=True)
+    text = text_of({"old": BUILDS["old"]}, '[variants.old]\nbuild = "old"\n')
+    do(text, changes=Changes(repetitions=1))
+    assert not leftover.exists()
+    assert in_use.exists()
+
+
+@pytest.mark.fio
+@pytest.mark.usefixtures("own_cache")
+def test_builds_of_fio_are_a_factor(do: Do, tmp_path: Path) -> None:
+    fio = shutil.which("fio")
+    remove = f'["objcopy", "--remove-section=.note.gnu.build-id", "{fio}", "{{prefix}}/bin/fio"]'
+    builds = {
+        "installed": f'sources = "plain"\ncommands = [["install", "-t", "{{prefix}}/bin", "{fio}"]]\n',
+        "bare": f'sources = "plain"\ncommands = [{remove}]\nversion = ["fio", "--version"]\n',
+    }
+    tables = "".join(f"[builds.{name}]\n{table}" for name, table in builds.items())
+    load = '[workload]\nkind = "fio"\nruntime = "1s"\noptions = { rw = "write", bs = "4k", size = "1m" }\n'
+    factors = '[factors]\nbuild = ["installed", "bare"]\n'
+    plans = do(
+        f"[sources]\ndiskstats = {{}}\n{tables}{load}{factors}", changes=Changes(repetitions=1)
+    )
+    programs = {build_of(plan)["asked"]: build_of(plan)["programs"]["fio"] for plan in plans}
+    assert "build_id" in programs["installed"]
+    assert "sha256" in programs["bare"]
+    assert reasons(tmp_path / "out") == {"baseline": set()}
+    assert {plan.tools["fio"] for plan in plans} == {plans[0].tools["fio"]}

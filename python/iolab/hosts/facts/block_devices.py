@@ -4,6 +4,7 @@ write cache."""
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Any
 
 from ..base.host import Host, text_or_none
@@ -50,9 +51,9 @@ def block_devices(host: Host) -> dict[str, dict[str, str | int]]:
     return {name: facts for name, facts in facts_by_name.items() if facts.get("size_bytes")}
 
 
-def block_device_facts(host: Host, device: str) -> dict[str, str | int]:
+def block_device_facts(host: Host, device: str, sysfs: str = "/sys") -> dict[str, str | int]:
     """Facts of one device as the kernel reports them; other facts are missing."""
-    base = f"/sys/class/block/{device}"
+    base = f"{sysfs}/class/block/{device}"
     facts: dict[str, str | int] = {}
     for key, paths in _TEXTS.items():
         text = next((text for path in paths if (text := text_or_none(host, f"{base}/{path}"))), "")
@@ -62,7 +63,34 @@ def block_device_facts(host: Host, device: str) -> dict[str, str | int]:
         number = text_or_none(host, f"{base}/{path}")
         if number and number.isdecimal():
             facts[key] = int(number) * scale
-    return facts
+    return facts | _bay(host, f"{base}/device")
+
+
+def _bay(host: Host, scsi_device: str) -> dict[str, str | int]:
+    """The enclosure of a SCSI device (its logical id) and the slot in it.
+
+    The kernel's module `ses` links a device to its component of the enclosure,
+    `enclosure_device:Slot 01`, and the directory above the component is the enclosure. A device with
+    several links, one for each path to it, has these facts only where they are the same."""
+    try:
+        names = host.list_directory(scsi_device)
+    except OSError:
+        return {}
+    bays = set()
+    for name in names:
+        prefix, colon, slot_name = name.partition(":")
+        if prefix != "enclosure_device" or not colon:
+            continue
+        component = PurePosixPath(host.resolve(f"{scsi_device}/{name}"))
+        if not host.is_directory(str(component)):
+            continue  # the disk was removed meanwhile
+        enclosure = text_or_none(host, f"{component.parent}/id") or component.parent.name
+        slot = text_or_none(host, f"{component}/slot") or slot_name
+        bays.add((" ".join(enclosure.split()), " ".join(slot.split())))
+    if len(bays) != 1:
+        return {}
+    [(enclosure, slot)] = bays
+    return {"enclosure": enclosure, "enclosure_slot": slot}
 
 
 def settings(facts: dict[str, Any], device: str) -> dict[str, str]:

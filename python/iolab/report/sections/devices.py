@@ -15,6 +15,8 @@ _HEADS = {
     "model": "model",
     "vendor": "vendor",
     "serial": "serial",
+    "enclosure": "enclosure",
+    "enclosure_slot": "slot",
     "size_bytes": "size",
     "rotational": "rotational",
     "scheduler": "scheduler",
