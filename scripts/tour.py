@@ -27,11 +27,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from bench_odd import FAULTS, record, workload  # noqa: E402
+from bench_odd import record, workload  # noqa: E402
 
 CHROMIUM = "/usr/bin/chromium"
 SIZE = {"width": 1440, "height": 900}
-SLOW = "disk: +100 ms"
 SLOW_FROM = 38
 """The second of the recording in which the disk becomes slow."""
 LATENCY = "io.ops[latency]"
@@ -44,7 +43,7 @@ addEventListener("DOMContentLoaded", () => {
         pointerEvents: "none", left: "-50px"});
     Object.assign(caption.style, {position: "fixed", zIndex: 98, left: "50%", bottom: "28px", padding: "10px 22px",
         transform: "translateX(-50%)", background: "rgb(16 22 30 / 90%)", color: "#fff", borderRadius: "8px",
-        font: "600 22px system-ui, sans-serif", pointerEvents: "none", display: "none"});
+        font: "600 22px system-ui, sans-serif", pointerEvents: "none", whiteSpace: "nowrap", display: "none"});
     document.body.append(pointer, caption);
     addEventListener("mousemove", event => {
         pointer.style.left = event.clientX + "px"; pointer.style.top = event.clientY + "px";
@@ -184,7 +183,7 @@ def walk(film: Film, url: str) -> None:
     film.click(page.get_by_role("button", name="Close what is odd"))
     film.click(page.locator(".who").first.get_by_role("button", name="Unmark"))
 
-    film.say("Or by hand: drag over the slow I/Os. Who issued them?")
+    film.say("Or by hand: drag over slow I/Os. Who issued them?")
     page.evaluate("scrollTo(0, 0)")
     box = page.locator(".plot canvas").first.bounding_box()
     left, top = box["x"] + 84, box["y"] + 6
@@ -264,8 +263,8 @@ def make(browser: Any, output: Path, pace: float) -> float:
     """Write the clip; its length in seconds."""
     rng = np.random.default_rng(7)
     table = workload(rng)
-    fault = next(each for each in FAULTS if each.name == SLOW)
-    fault.inject(table, table["seconds"] >= SLOW_FROM, rng)
+    slow = (table["device"] == "sde") & (table["seconds"] >= SLOW_FROM)
+    table["latency"][slow] += rng.gamma(4, 5e6, int(slow.sum()))
     with tempfile.TemporaryDirectory() as name:
         record(table, Path(name))
         page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="no-preference")
@@ -273,7 +272,7 @@ def make(browser: Any, output: Path, pace: float) -> float:
         film = Film(page, pace)
         with service(Path(name)) as url:
             walk(film, url)
-        page.close()
+            page.close()
     output.write_bytes(clip(browser, film, 20))
     return film.times()[-1]
 
