@@ -16,9 +16,9 @@ from starlette.types import Message
 
 from iolab.server.base.store import Store
 from iolab.server.base.thread_pool import Workers
-from iolab.server.http import app
+from iolab.server.http import app, serve
 from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
-from support.service import TOKEN, Served
+from support.service import TOKEN, Served, serving
 
 ENDLESS = "SELECT sum(a.range * b.range % 7) AS n FROM range(100_000_000) a, range(100_000_000) b"
 PATIENCE = 60.0
@@ -157,3 +157,19 @@ def test_over_the_wire(served: Served, store: Store, monkeypatch: pytest.MonkeyP
     assert begun.wait(PATIENCE)
     connection.close()
     assert ended.wait(PATIENCE)
+
+
+def test_the_end_of_the_service_cancels_open_questions_without_a_word(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = threading.Event()
+    monkeypatch.setattr(app, "_write_answer", lambda *_: ask_endlessly(begun))
+    monkeypatch.setattr(serve, "GRACE_S", 0)
+    with serving(store) as listener:
+        connection = http.client.HTTPConnection("127.0.0.1", listener.door.port, timeout=PATIENCE)
+        connection.request(
+            "GET", "/api/v1/recordings", headers={"authorization": f"Bearer {TOKEN}"}
+        )
+        assert begun.wait(PATIENCE)
+    connection.close()
+    assert caplog.messages == []

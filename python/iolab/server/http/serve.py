@@ -31,6 +31,8 @@ MOST_CONNECTIONS = 256
 room."""
 ENDS_WITHIN = 5.0
 """Seconds that the watch over alerts has to end."""
+GRACE_S = 2
+"""Seconds that open requests have to end; then they are cancelled."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ async def _serve(
             limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_keep_alive=15,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=GRACE_S,
         )
     )
     loop = asyncio.get_running_loop()
@@ -212,8 +214,19 @@ async def _serve(
 
 
 def _quieten() -> None:
-    """Of uvicorn's words only those on faults are of use, and a reader that was dropped is none."""
+    """Of uvicorn's messages only those on faults are of use."""
     log = logging.getLogger("uvicorn.error")
     log.setLevel(logging.ERROR)
     if not log.filters:
-        log.addFilter(lambda record: "without completing response" not in record.getMessage())
+        log.addFilter(_is_fault)
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Whether a message is about more than a client that left, or a request that the end of the
+    service cancelled."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (
+        isinstance(error, asyncio.CancelledError)
+        or "without completing response" in record.getMessage()
+        or "timeout graceful shutdown exceeded" in record.getMessage()
+    )
