@@ -128,6 +128,9 @@ describe("time", () => {
 		expect(lengthWords(599.8 * SECOND)).toBe("10 minutes");
 		expect(lengthWords(90_123 * SECOND)).toBe("1 day 1 hour");
 		expect(lengthWords(7199 * SECOND)).toBe("2 hours");
+		expect(lengthWords(90 * 60 * SECOND)).toBe("90 minutes");
+		expect(lengthWords(29_871 * 60 * SECOND)).toBe("20 days 18 hours");
+		expect(lengthWords(20 * 86_400 * SECOND)).toBe("20 days");
 		expect(lengthWords(121.4 * SECOND)).toBe("2 minutes 1 second");
 		expect(momentWords(START)).toBe("2023-11-14 22:13:20");
 		expect(momentWords(START + 5e6, 1e6)).toBe("2023-11-14 22:13:20.005");

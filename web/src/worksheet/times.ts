@@ -52,12 +52,17 @@ export function nextMultiple(length: number, unit: number): number {
 
 /** Seconds from which on a length is shown in two units. */
 const TWO = 120;
+/** From so many on, a unit is too small to be read. */
+const TOO_MANY: Readonly<Record<string, number>> = { minute: 120, hour: 48 };
 
-/** A length of time in words, such as "2 hours" or "18 minutes 12 seconds". */
+/** A length of time in words, such as "2 hours", "18 minutes 12 seconds" or "20 days 18 hours". */
 export function lengthWords(ns: number): string {
 	const seconds = ns / SECOND;
 	const whole = (unit: number) => Math.abs(seconds - Math.round(seconds / unit) * unit) < Math.min(0.5, seconds / 1000);
-	const unit = UNITS.toReversed().find((each) => Math.round(seconds / each.seconds) > 0 && whole(each.seconds));
+	const unit = UNITS.toReversed().find((unit) => {
+		const count = Math.round(seconds / unit.seconds);
+		return count > 0 && count < (TOO_MANY[unit.name] ?? Number.POSITIVE_INFINITY) && whole(unit.seconds);
+	});
 	if (unit) return plural(Math.round(seconds / unit.seconds), unit.name);
 	if (seconds >= TWO) return twoUnits(Math.round(seconds));
 	if (seconds >= 1) return plural(round(seconds), "second");
@@ -81,9 +86,9 @@ export function spanWords(span: Span, origin = 0, steps = 600): string {
 	return `${from} – ${same ? until.slice(11) : until}${span.from >= EPOCH ? ` ${zoneWords(span.from / 1e6)}` : ""}`;
 }
 
-/** Whole seconds in the largest unit that they fill, and the rest in the next smaller one. */
+/** Whole seconds in the largest unit up to days that they fill, and the rest in the next smaller one. */
 function twoUnits(seconds: number): string {
-	const place = UNITS.findLastIndex((each) => seconds >= each.seconds);
+	const place = UNITS.findLastIndex((unit) => unit.seconds <= 86_400 && seconds >= unit.seconds);
 	const [large, small] = [UNITS[place] ?? UNITS[0], UNITS[place - 1] ?? { name: "second", seconds: 1 }];
 	const rest = Math.round((seconds % large.seconds) / small.seconds);
 	const whole = Math.floor(seconds / large.seconds);
