@@ -26,9 +26,9 @@ use std::time::{Duration, Instant};
 
 /// Handles of objects and of their directories, with names (`FAN_REPORT_FID | FAN_REPORT_DIR_FID | FAN_REPORT_NAME`), which
 /// the wrapper has no words for.
-pub const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
+const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
 /// Name space of process numbers of the kernel's first process.
-pub const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
+const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const BUFFER: usize = 256 << 10;
 /// Readings in a tenth of a second beyond which a pause is made between them.
 const OFTEN: u32 = 500;
@@ -60,22 +60,29 @@ pub struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A group that reports handles, names and threads without a limit on its queue.
+///
+/// # Errors
+/// The kernel refuses, or this is not the first namespace of processes: there a report has another number for a task than /proc.
+pub fn open_group() -> Result<Fanotify, Errno> {
+    if readlink("/proc/self/ns/pid").is_ok_and(|namespace| namespace != FIRST_PROCESS_NAMESPACE) {
+        return Err(Errno::ENOTSUP);
+    }
+    let flags = InitFlags::FAN_CLASS_NOTIF
+        | InitFlags::FAN_CLOEXEC
+        | InitFlags::FAN_NONBLOCK
+        | InitFlags::FAN_UNLIMITED_QUEUE
+        | InitFlags::FAN_UNLIMITED_MARKS
+        | InitFlags::FAN_REPORT_TID
+        | InitFlags::from_bits_retain(HANDLES_AND_NAMES);
+    Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC)
+}
+
 impl Watch {
     /// Begin to watch. `asked` are the device numbers of the file systems whose I/O is asked for; all are watched, as an open
     /// on one must not be taken for an open on another.
     pub fn start(asked: Option<Vec<u64>>) -> Result<Self, Errno> {
-        // elsewhere notices and records would call a task by different numbers
-        if readlink("/proc/self/ns/pid").is_ok_and(|namespace| namespace != FIRST_PROCESS_NAMESPACE) {
-            return Err(Errno::ENOTSUP);
-        }
-        let flags = InitFlags::FAN_CLASS_NOTIF
-            | InitFlags::FAN_CLOEXEC
-            | InitFlags::FAN_NONBLOCK
-            | InitFlags::FAN_UNLIMITED_QUEUE
-            | InitFlags::FAN_UNLIMITED_MARKS
-            | InitFlags::FAN_REPORT_TID
-            | InitFlags::from_bits_retain(HANDLES_AND_NAMES);
-        let group = Arc::new(Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC)?);
+        let group = Arc::new(open_group()?);
         let queue = group.as_fd().try_clone_to_owned().map_err(|_| Errno::EMFILE)?;
         let mut drain = Drain {
             queue,

@@ -6,7 +6,7 @@
 //! the queue has the reports of all I/O of the ring. `/proc/net/rpc/nfsd.fh` has the numbers of exports in file handles.
 
 use crate::clock::monotonic_ns;
-use crate::fanotify::{FIRST_PROCESS_NAMESPACE, HANDLES_AND_NAMES};
+use crate::fanotify::open_group;
 use crate::fanotify_names::Names;
 use crate::files::name_of;
 use crate::files_mounts::{unescaped, Mount, Mounts};
@@ -14,8 +14,8 @@ use iolab_core::nfs::names::{ExportNumber, FileNames};
 use iolab_core::syscall::notice::{mask, parse};
 use iolab_core::syscall::Opened;
 use nix::errno::Errno;
-use nix::fcntl::{readlink, AT_FDCWD};
-use nix::sys::fanotify::{EventFFlags, Fanotify, InitFlags, MarkFlags, MaskFlags};
+use nix::fcntl::AT_FDCWD;
+use nix::sys::fanotify::{Fanotify, MarkFlags, MaskFlags};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::read;
 use std::collections::{HashMap, HashSet};
@@ -54,18 +54,7 @@ pub struct NfsNames {
 impl NfsNames {
     /// Begin to watch.
     pub fn start() -> Result<Self, Errno> {
-        // elsewhere a report has another number for a task than /proc
-        if readlink("/proc/self/ns/pid").is_ok_and(|namespace| namespace != FIRST_PROCESS_NAMESPACE) {
-            return Err(Errno::ENOTSUP);
-        }
-        let flags = InitFlags::FAN_CLASS_NOTIF
-            | InitFlags::FAN_CLOEXEC
-            | InitFlags::FAN_NONBLOCK
-            | InitFlags::FAN_UNLIMITED_QUEUE
-            | InitFlags::FAN_UNLIMITED_MARKS
-            | InitFlags::FAN_REPORT_TID
-            | InitFlags::from_bits_retain(HANDLES_AND_NAMES);
-        let group = Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC)?;
+        let group = open_group()?;
         let mut names = Self {
             group,
             names: Names::new(None),

@@ -79,7 +79,7 @@ def check_ages(ages: Mapping[str, int]) -> None:
                 f"there is no tier '{tier}'", where="--for", hint=f"there are {', '.join(TIERS)}"
             )
         if age_ns < 1:
-            raise UsageError("rows are kept for a while at least", where=f"--for {tier}")
+            raise UsageError("an age is more than 0", where=f"--for {tier}")
     if "events" in ages and ages["events"] > ages.get("maps", ages["events"]):
         raise UsageError("maps are kept at least as long as events", where="--for")
     if "maps" in ages and "events" not in ages:
