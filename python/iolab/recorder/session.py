@@ -21,6 +21,7 @@ import pyarrow as pa
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
+from ..recording.base.disks import periods_of
 from ..recording.base.layout import is_recording, keep_private
 from ..recording.base.lock import LOCK
 from ..recording.write.writer import RecordingWriter
@@ -31,6 +32,7 @@ from . import archiving
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
+from .disk_sink import DiskPlaces, DiskSink
 from .intake import Sink
 from .launch import Launcher
 from .recorder import Heard, Outcome, Parts, Recorder, wait_readable
@@ -218,7 +220,8 @@ def open_writer(
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
     """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock
     is ahead in this session."""
-    writer.connect(
+    writer.note_origin(
+        "connection",
         {"host": connection["host"], **connection["connection"]},
         {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")},
     )
@@ -254,6 +257,7 @@ class Session:
         connection: Callable[[], Mapping[str, Any]] | None = None,
         pools: Callable[[], Sequence[str]] | None = None,
         samba: Callable[[], Sequence[str]] | None = None,
+        disks: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
         """`is_shared`: see `open_writer`; names of files and command lines are private
@@ -263,13 +267,14 @@ class Session:
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it
         is reached now. `pools`: see `PoolSink`; None where pools are not requested. `samba`: see
-        `SmbSink`; None where system calls are not recorded.
+        `SmbSink`; None where system calls are not recorded. `disks`: see `DiskSink`; None where no
+        disks are recorded.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
-        self._samba = samba
+        self._samba, self._disks = samba, disks
         self._push = (
             None
             if settings.archive is None
@@ -337,6 +342,10 @@ class Session:
         sink = kept_beside(writer, self._settings, self._heard.notice)
         if self._pools is not None:
             sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        if self._disks is not None:
+            begin_ns = writer.facts.sessions[-1]["from_ns"] or 0
+            places = DiskPlaces(periods_of(writer.facts.origin), begin_ns)
+            sink = DiskSink(sink, self._disks, places, writer.note_origin)
         if self._samba is not None:
             sink = SmbSink(sink, self._samba, self._heard.notice)
         if self._push is not None:

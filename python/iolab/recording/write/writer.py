@@ -298,12 +298,11 @@ class RecordingWriter:
             self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
             self._tell_facts()
 
-    def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
-        """How what is recorded is reached from now on, in `recording.json`: of its `connection`,
-        and of the current session."""
+    def note_origin(self, name: str, value: Any, session: Mapping[str, int] | None = None) -> None:
+        """A part of `origin` in `recording.json`; session: more about the current session."""
         with self._guard:
-            self.facts.origin["connection"] = dict(origin)
-            self.facts.sessions[-1].update(session)
+            self.facts.origin[name] = value
+            self.facts.sessions[-1].update(session or {})
             self._tell_facts()
 
     def loss(
