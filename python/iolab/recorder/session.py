@@ -347,7 +347,9 @@ class Session:
             places = DiskPlaces(periods_of(writer.facts.origin), begin_ns)
             sink = DiskSink(sink, self._disks, places, writer.note_origin)
         if self._samba is not None:
-            sink = SmbSink(sink, self._samba, self._heard.notice)
+            samba = SmbSink(sink, self._samba, self._heard.notice)
+            samba.prepare()
+            sink = samba
         if self._push is not None:
             sink = archiving.ArchivingSink(
                 sink,
