@@ -15,27 +15,34 @@ from .intake import Sink
 
 SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH LC_ALL=C
 sys=${1:-/sys}
+
 while read -r _; do
   for link in "$sys"/block/*/device/enclosure_device:*; do
     [ -d "$link/" ] || continue
+
     disk=${link#"$sys/block/"} id= slot=
     [ ! -r "$link/../id" ] || read -r id <"$link/../id"
     [ ! -r "$link/slot" ] || read -r slot <"$link/slot"
+
     [ -n "$id" ] || id=$(cd -P "$link/.." && printf %s "${PWD##*/}")
     printf 'bay\t%s\t%s\t%s\n' "${disk%%/*}" "$id" "${slot:-${link##*/enclosure_device:}}"
   done
+
   for part in "$sys"/block/*/*/partition; do
     part=${part%/partition}; disk=${part%/*}
     [ ! -d "$part" ] || printf 'on\t%s\t%s\n' "${part##*/}" "${disk##*/}"
   done
+
   for below in "$sys"/block/*/slaves/*; do
     disk=${below%/slaves/*}
     [ ! -e "$below" ] || printf 'on\t%s\t%s\n' "${disk##*/}" "${below##*/}"
   done
+
   echo =pools
   if [ -d /proc/spl/kstat/zfs ] && command -v zpool >/dev/null; then
     timeout -k 1 10 zpool status -LP 2>/dev/null
   fi
+
   echo =end
 done
 """

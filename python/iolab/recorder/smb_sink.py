@@ -32,11 +32,13 @@ while read -r pid; do
 
   if [ "$pid" = any ]; then
     pid=
+
     for process in /proc/[0-9]*; do
       name=
       [ ! -r "$process/comm" ] || read -r name <"$process/comm"
       [ "$name" != smbd ] || { pid=${process#/proc/}; break; }
     done
+
     [ -n "$pid" ] || { echo =end; continue; }
   fi
 

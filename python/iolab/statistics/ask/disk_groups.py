@@ -123,9 +123,8 @@ class DiskGroups:
         return by_field
 
     def merge_disks(self, stack: Stack, field: str | None, is_counted: bool) -> Stack:
-        """The sums of the disks of each group where a field is one of groups, of a breakdown by
-        device; any other stack as it is. is_counted: whether the keys are devices of counters,
-        some of which are partitions."""
+        """The sums of each group's disks, from a breakdown by device. A stack of a field that is no
+        group remains as it is. is_counted: whether counters have the devices, with partitions."""
         value_of = self.by_disk.get(field or "")
         if value_of is None:
             return stack
