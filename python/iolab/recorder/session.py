@@ -16,14 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
 from ..recording.base.disks import periods_of
 from ..recording.base.layout import is_recording, keep_private
 from ..recording.base.lock import LOCK
+from ..recording.base.memory import keep_freed_memory
 from ..recording.write.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.manage import begin
@@ -125,21 +124,6 @@ class KeepingSink(Sink):
 NICENESS = 5
 """Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own,
 for it must not come late."""
-
-
-POOL, POOL_CHOICE = "jemalloc", "ARROW_DEFAULT_MEMORY_POOL"
-"""Arrow's memory pool of a recorder, and the environment variable by which a user chooses another
-one. Arrow's default returns the memory of each batch to the kernel, which clears it again."""
-
-DECAY_MS = 10_000
-"""For how long freed memory may stay with the recorder."""
-
-
-def use_memory_pool() -> None:
-    """Allocate Arrow's memory by `POOL` where this build of Arrow has it."""
-    if POOL_CHOICE not in os.environ and POOL in pa.supported_memory_backends():
-        pa.jemalloc_set_decay_ms(DECAY_MS)
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 
 def preload(*more: str) -> None:
@@ -316,7 +300,7 @@ class Session:
 
     def run(self) -> Outcome:
         """Record."""
-        use_memory_pool()
+        keep_freed_memory()
         if self._is_shared:
             return self._recorder.run()
         os.umask(0o077)
