@@ -33,7 +33,12 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 	const rows = hosts.value;
 	const range = colourRange(shown.measure, shown.hosts);
 	const palette = steps(page.value[theme.value].palette);
-	const ticks = timeTicks(shown.t0_ns, 0, shown.columns * shown.interval_ns, window.innerWidth < 600 ? 4 : 9);
+	const length = shown.columns * shown.interval_ns;
+	const isNarrow = window.innerWidth < 600;
+	// a mark that begins later has no room for its words
+	const ticks = timeTicks(shown.t0_ns, 0, length, isNarrow ? 4 : 9).filter(
+		({ value }) => value < (isNarrow ? 0.8 : 0.95) * length,
+	);
 	const title = MEASURES[shown.measure].title;
 	const place = cell.value;
 	const row = place && rows[place.row];
@@ -93,7 +98,7 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 								</span>
 								<span class="ticks" aria-hidden="true">
 									{ticks.map(({ value, label }) => (
-										<span key={value} style={{ left: `${(100 * value) / (shown.columns * shown.interval_ns)}%` }}>
+										<span key={value} style={{ left: `${(100 * value) / length}%` }}>
 											{label}
 										</span>
 									))}

@@ -25,8 +25,8 @@ const SOURCES = [
 const COLUMNS = 1200;
 const WIDE = 2;
 const PACE = 10_000;
-/** Near an end of the strip is so much of it. */
-const EDGE = 0.04;
+/** Half of a mark of the clock has so many pixels. */
+const HALF_MARK = 28;
 /** Lanes are so high, of a strip that is 1000 wide. */
 const HEIGHT = 100;
 
@@ -174,7 +174,10 @@ export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
 }
 
 /** A mark of the clock near an end of the strip is written inside of it. */
-const edgeOf = (place: number): string => (place < EDGE ? "first" : place > 1 - EDGE ? "last" : "");
+function edgeOf(place: number): string {
+	const edge = HALF_MARK / innerWidth;
+	return place < edge ? "first" : place > 1 - edge ? "last" : "";
+}
 
 /** What the strip shows in words. */
 export const stripLabel = ({ lanes, lost }: Strip): string =>
