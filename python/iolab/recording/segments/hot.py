@@ -23,7 +23,7 @@ import pyarrow as pa
 from ...files import RefusedFileError, map_regular
 from ..base.layout import KINDS, Kind, telling
 from ..base.loss_log import damage
-from .segments import write_segment
+from .segments import Segment, write_segment
 
 LARGEST = 1 << 30
 """Bytes that a hot file may have; it is sealed long before."""
@@ -137,6 +137,32 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
         good,
         data.size - good,
         good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)),
+    )
+
+
+def segment_of(number: int, path: Path, read: HotRead) -> Segment | None:
+    """The segment of a hot file; None without rows."""
+    if not read.batches:
+        return None
+    # one dictionary and one aggregation: a group_by for each batch of a second costs 0.6 ms
+    table = pa.Table.from_batches(read.batches).unify_dictionaries()
+    times = table.column("time_ns").to_numpy()
+    counts = table.select(["source"]).append_column(
+        "count",
+        table.column("count")
+        if "count" in table.column_names
+        else pa.array([1] * table.num_rows, pa.uint64()),
+    )
+    sums = counts.group_by("source").aggregate([("count", "sum")])
+    sources = {row["source"]: row["count_sum"] for row in sums.to_pylist()}
+    return Segment(
+        number,
+        path,
+        "hot",
+        int(times.min()),
+        int(times.max()),
+        sources,
+        {"rows": table.num_rows, "bytes": read.good},
     )
 
 
