@@ -48,7 +48,7 @@ from .segments.segments import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .segments.hot import HotRead
+    from .segments.hot import HotRead, HotReader
 
 TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
@@ -59,11 +59,20 @@ after the last event it is the time of a copy."""
 
 
 @dataclass
+class HotFile:
+    """A hot file as it was read last. size: of the file then, None before it was read."""
+
+    reader: HotReader
+    size: int | None = None
+    read: HotRead | None = None
+
+
+@dataclass
 class FileCache:
-    """Files of a recording as earlier catalogues read them. hot: with the size that they had then.
+    """Files of a recording as earlier catalogues read them, for one thread at a time. hot: by path.
     sealed: by kind and number. latest: the catalogue that was read last, with what it depends on."""
 
-    hot: dict[Path, tuple[int, HotRead]] = field(default_factory=dict)
+    hot: dict[Path, HotFile] = field(default_factory=dict)
     sealed: dict[Kind, dict[int, SealedFile]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
@@ -541,52 +550,34 @@ def _hot_name(number: int, kind: Kind) -> str:
     return str(hot_file(Path(), number, kind))
 
 
-def _hot_files(
-    path: Path, kind: Kind, cache: dict[Path, tuple[int, HotRead]]
-) -> dict[int, HotRead]:
+def _hot_files(path: Path, kind: Kind, cache: dict[Path, HotFile]) -> dict[int, HotRead]:
     """Hot files by number. A file that vanishes meanwhile is sealed."""
     hot_files = {}
     for number in hot_numbers(path, kind):
         # not without a hot file: pyarrow takes its time to load
         from .base.schema import schema_of
-        from .segments.hot import read_hot
+        from .segments.hot import HotReader
 
         file = hot_file(path, number, kind)
         try:
             with telling(file, "read what is hot"):
                 size = file.stat().st_size
-                cached = cache.get(file)
-                if cached is None or cached[0] != size:
-                    cached = cache[file] = (size, read_hot(file, schema_of(kind)))
-                hot_files[number] = cached[1]
+                if file not in cache:
+                    cache[file] = HotFile(HotReader(file, schema_of(kind)))
+                cached = cache[file]
+                if cached.size != size:
+                    cached.read, cached.size = cached.reader.read(), size
+                assert cached.read is not None
+                hot_files[number] = cached.read
         except ResultsError as error:
+            cache.pop(file, None)
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
     return hot_files
 
 
 def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
-    import pyarrow as pa
-
-    if not read.batches:
+    if read.span is None:
         return None
-    # one dictionary and one aggregation: a group_by for each batch of a second costs 0.6 ms
-    table = pa.Table.from_batches(read.batches).unify_dictionaries()
-    times = table.column("time_ns").to_numpy()
-    counts = table.select(["source"]).append_column(
-        "count",
-        table.column("count")
-        if "count" in table.column_names
-        else pa.array([1] * table.num_rows, pa.uint64()),
-    )
-    sums = counts.group_by("source").aggregate([("count", "sum")])
-    sources = {row["source"]: row["count_sum"] for row in sums.to_pylist()}
-    return Segment(
-        number,
-        path,
-        "hot",
-        int(times.min()),
-        int(times.max()),
-        sources,
-        {"rows": table.num_rows, "bytes": read.good},
-    )
+    facts = {"rows": read.rows, "bytes": read.good}
+    return Segment(number, path, "hot", *read.span, dict(read.events), facts)

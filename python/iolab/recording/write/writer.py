@@ -28,6 +28,7 @@ from ..base.layout import (
 )
 from ..base.lock import LOCK, read_lock, take_lock, tell
 from ..base.loss_log import LossLog, loss_of, noted_losses
+from ..base.memory import return_freed_memory
 from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
@@ -298,12 +299,11 @@ class RecordingWriter:
             self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
             self._tell_facts()
 
-    def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
-        """How what is recorded is reached from now on, in `recording.json`: of its `connection`,
-        and of the current session."""
+    def note_origin(self, name: str, value: Any, session: Mapping[str, int] | None = None) -> None:
+        """A part of `origin` in `recording.json`; session: more about the current session."""
         with self._guard:
-            self.facts.origin["connection"] = dict(origin)
-            self.facts.sessions[-1].update(session)
+            self.facts.origin[name] = value
+            self.facts.sessions[-1].update(session or {})
             self._tell_facts()
 
     def loss(
@@ -570,7 +570,7 @@ class RecordingWriter:
             del self._retired[0]
             self._tell_lock()
         # a minute of events takes a hundred MiB to seal, which would stay with the process
-        pa.default_memory_pool().release_unused()
+        return_freed_memory()
 
     def _seal_one(self, retired: RetiredLogs) -> None:
         if not retired.is_sealed:
