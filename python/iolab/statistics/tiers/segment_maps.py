@@ -160,12 +160,12 @@ def _file_of(window: Window, number: int, y: Y) -> MapFile | None:
     if known_damage(file.path):
         # its time is a loss
         return None
-    step_s, chosen = 1, file
+    step_s, map_part = 1, file
     for longer_s, coarse in coarse_maps_of_line(place, line, number, f"io.{y}"):
         is_whole = coarse.path in catalogue.coarse and not known_damage(coarse.path)
         if is_whole and _fits(window, line, longer_s):
-            step_s, chosen = longer_s, coarse
-    return MapFile(number, chosen, width, Joined(first, step_s, file))
+            step_s, map_part = longer_s, coarse
+    return MapFile(number, map_part, width, Joined(first, step_s, file))
 
 
 def _is_coarse(file: MapFile) -> bool:
