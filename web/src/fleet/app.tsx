@@ -8,7 +8,9 @@ import { MEASURES, type Measure, NAMES } from "./measures";
 import {
 	answer,
 	archive,
+	by,
 	filter,
+	HOST,
 	hosts,
 	isAsking,
 	LABEL,
@@ -47,7 +49,11 @@ export function FleetApp() {
 				{shown && (
 					<>
 						<p class="quiet">
-							{visible(shown.archive)}: {countWords(hosts.value.length, "host")}
+							{visible(shown.archive)}:{" "}
+							{countWords(
+								hosts.value.reduce((count, row) => count + row.hosts, 0),
+								"host",
+							)}
 							{isAsking.value && ", asking…"}
 						</p>
 						<Matrix shown={shown} />
@@ -94,6 +100,24 @@ function Controls() {
 					))}
 				</select>
 			</label>
+			{labelNames.value.length > 0 && (
+				<label>
+					Rows
+					<select
+						value={by.value}
+						onChange={(event) => {
+							by.value = event.currentTarget.value;
+							filter.value = "";
+						}}
+					>
+						{[HOST, ...labelNames.value].map((name) => (
+							<option key={name} value={name}>
+								{name === HOST ? "Hosts" : `Sum of each ${visible(name)}`}
+							</option>
+						))}
+					</select>
+				</label>
+			)}
 			<label>
 				Order
 				<select
@@ -104,18 +128,19 @@ function Controls() {
 				>
 					<option value="name">Name</option>
 					<option value="value">Largest value first</option>
-					{labelNames.value.map((name) => (
-						<option key={name} value={`${LABEL}${name}`}>
-							{name}
-						</option>
-					))}
+					{by.value === HOST &&
+						labelNames.value.map((name) => (
+							<option key={name} value={`${LABEL}${name}`}>
+								{name}
+							</option>
+						))}
 				</select>
 			</label>
 			<label>
-				Hosts
+				Find
 				<input
 					type="search"
-					placeholder="name or label"
+					placeholder={by.value === HOST ? "name or label" : visible(by.value)}
 					value={filter.value}
 					onInput={(event) => {
 						filter.value = event.currentTarget.value;
