@@ -148,8 +148,8 @@ def who(
     ] + (["size"] if y != "size" and "size" in of.filters else [])
     conditions = host_names().filters([*filters_of(where or {}), *filters])
     places = tuple(OF_DISKS) if has_disks else ()
-    asked = {condition.field for condition in conditions}
-    groups = DiskGroups.of(events, (field for field in places if field in asked), around)
+    condition_fields = {condition.field for condition in conditions}
+    groups = DiskGroups.of(events, (field for field in places if field in condition_fields), around)
     conditions = groups.filters(conditions)
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
