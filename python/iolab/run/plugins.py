@@ -15,6 +15,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.target_path import Place
 from ..hosts.facts.mounts import mount_of
 from ..hosts.ssh.remote_paths import scratch_on
+from ..results.evidence.files import PASSES
 from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
 from ..sources.recorded import RecordedSource
@@ -26,6 +27,7 @@ from ..targets.commands import refusals
 from ..units import format_quantity
 from ..workloads.base import Load, Workload
 from .clients import LEAD, Clients, check_cells, load_of_all, of_client
+from .kernels import check_kernels
 from .process_registry import MARK
 from .profiling import Profiler
 from .program_builds import ProgramBuilds, ProgramUse
@@ -209,7 +211,8 @@ class Equipment:
     def problems(self) -> list[str]:
         """All by which a run would be refused as things are, in words: tools and jobs, each target,
         the room of all together."""
-        problems = refusals(self.tools)
+        problems = refusals(lambda: check_kernels(self._host, self._study.kernels))
+        problems += refusals(self.tools)
         problems += refusals(self.builds.check)
         for target in self.targets:
             problems += target.problems(self.room(target))
@@ -245,7 +248,8 @@ class Equipment:
         load = self.load(cell)
         ramp = load.ramp + (LEAD if self._clients.of(cell) else 0.0)
         if "files" in load.facts or PROGRAM in load.facts:
-            return run_seconds(0.0, ramp, load.space_bytes + (load.layout_bytes or 0))
+            size = load.space_bytes * int(load.facts.get(PASSES, 1))
+            return run_seconds(0.0, ramp, size + (load.layout_bytes or 0))
         return run_seconds(
             load.runtime,
             ramp,
