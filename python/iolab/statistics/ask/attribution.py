@@ -147,15 +147,19 @@ def who(
         for name in of.breakdowns
         if name not in QUANTIZED and not (has_disks and name in OF_DISKS)
     ] + (["size"] if y != "size" and "size" in of.filters else [])
-    groups = DiskGroups.of(events, OF_DISKS if has_disks else (), around)
-    conditions = groups.filters(host_names().filters([*filters_of(where or {}), *filters]))
+    conditions = host_names().filters([*filters_of(where or {}), *filters])
+    places = tuple(OF_DISKS) if has_disks else ()
+    condition_fields = {condition.field for condition in conditions}
+    groups = DiskGroups.of(events, (field for field in places if field in condition_fields), around)
+    conditions = groups.filters(conditions)
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def read(open_events: OpenEvents) -> Who:
         rows = _ask(open_events, y, rectangle, of, fields)
         values = _values(fields, rows)
-        values |= groups.sums(values.get(DEVICE, {}))
+        of_disks = DiskGroups.of(open_events.events, places, around)
+        values |= of_disks.sums(values.get(DEVICE, {}))
         without = int(int64s(rows["lacking"])[int64s(rows["place"]) == 0].sum())
         notes = (*open_events.notes, *trouble(open_events.events))
         return _answer(y, of, rectangle, open_events.source, values, without, notes, top)
