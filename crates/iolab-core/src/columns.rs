@@ -11,7 +11,7 @@ const MAGIC: &[u8] = b"PAR1";
 const LARGEST_PAGE: usize = 1 << 28;
 /// Values of a page at most.
 const MOST_VALUES: usize = 1 << 24;
-/// Rows of a file at most.
+/// Rows of a row group at most.
 const MOST_ROWS: usize = 1 << 26;
 /// Levels of nested structures in metadata.
 const DEEPEST: usize = 16;
@@ -25,6 +25,7 @@ pub struct ColumnsError(pub &'static str);
 type Result<T> = std::result::Result<T, ColumnsError>;
 
 const TORN: ColumnsError = ColumnsError("ends too early");
+const LACKS_COLUMN: ColumnsError = ColumnsError("lacks a column");
 
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,39 +67,67 @@ impl Column {
     }
 }
 
-/// The wanted columns of a file, all of one length. decoder: used again for the next file, as a new one takes longer
-/// than a page.
-///
-/// # Errors
-/// The file is damaged, lacks a column, or has a form that is not known here.
-pub fn read(file: &[u8], wanted: &[&str], decoder: &mut FrameDecoder) -> Result<Vec<Column>> {
-    let metadata = file.len().checked_sub(8).ok_or(TORN)?;
-    let (body, end) = file.split_at(metadata);
-    if !file.starts_with(MAGIC) || &end[4..] != MAGIC {
-        return Err(ColumnsError("is no Parquet file"));
+/// A Parquet file in memory, with the places of its columns in each row group.
+pub struct Table<'a> {
+    body: &'a [u8],
+    fields: Vec<Field<'a>>,
+    groups: Vec<Vec<Chunk<'a>>>,
+}
+
+impl<'a> Table<'a> {
+    /// Read the metadata of a file.
+    ///
+    /// # Errors
+    /// They are damaged, or have a form that is not known here.
+    pub fn open(file: &'a [u8]) -> Result<Self> {
+        let metadata = file.len().checked_sub(8).ok_or(TORN)?;
+        let (body, end) = file.split_at(metadata);
+        if !file.starts_with(MAGIC) || &end[4..] != MAGIC {
+            return Err(ColumnsError("is no Parquet file"));
+        }
+        let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
+        let footer = &body[body.len().checked_sub(length).ok_or(TORN)?..];
+        let (fields, groups) = read_footer(footer)?;
+        Ok(Self { body, fields, groups })
     }
-    let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
-    let footer = &body[body.len().checked_sub(length).ok_or(TORN)?..];
-    let (fields, chunks) = read_footer(footer)?;
-    let columns: Vec<Column> = wanted
-        .iter()
-        .map(|&name| {
-            let field =
-                fields.iter().find(|field| field.name == name.as_bytes()).ok_or(ColumnsError("lacks a column"))?;
-            let mut column = match field.kind {
-                Kind::Name => Column::Names(Vec::new(), Vec::new()),
-                _ => Column::Numbers(Vec::new()),
-            };
-            for chunk in chunks.iter().filter(|chunk| chunk.name == name.as_bytes()) {
-                read_chunk(body, field, chunk, &mut column, decoder)?;
-            }
-            Ok(column)
-        })
-        .collect::<Result<_>>()?;
-    if columns.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
-        return Err(ColumnsError("has columns of different lengths"));
+
+    /// Number of its row groups.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
     }
-    Ok(columns)
+
+    /// The least and largest number of a column of 64 bits in a row group, where the file states them.
+    #[must_use]
+    pub fn range(&self, group: usize, name: &str) -> Option<(i64, i64)> {
+        let chunk = self.groups[group].iter().find(|chunk| chunk.name == name.as_bytes())?;
+        Some((chunk.least?, chunk.largest?))
+    }
+
+    /// The wanted columns of a row group, all of one length. decoder: used again for the next one, as a new one takes
+    /// longer than a page.
+    ///
+    /// # Errors
+    /// The file is damaged, lacks a column, or has a form that is not known here.
+    pub fn read(&self, group: usize, wanted: &[&str], decoder: &mut FrameDecoder) -> Result<Vec<Column>> {
+        let columns: Vec<Column> = wanted
+            .iter()
+            .map(|&name| {
+                let field = self.fields.iter().find(|field| field.name == name.as_bytes()).ok_or(LACKS_COLUMN)?;
+                let mut column = match field.kind {
+                    Kind::Name => Column::Names(Vec::new(), Vec::new()),
+                    _ => Column::Numbers(Vec::new()),
+                };
+                let chunk = self.groups[group].iter().find(|chunk| chunk.name == name.as_bytes());
+                read_chunk(self.body, field, chunk.ok_or(LACKS_COLUMN)?, &mut column, decoder)?;
+                Ok(column)
+            })
+            .collect::<Result<_>>()?;
+        if columns.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
+            return Err(ColumnsError("has columns of different lengths"));
+        }
+        Ok(columns)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +152,15 @@ struct Chunk<'a> {
     values: i64,
     first_page: i64,
     dictionary_page: i64,
+    least: Option<i64>,
+    largest: Option<i64>,
 }
 
-fn read_footer(footer: &[u8]) -> Result<(Vec<Field<'_>>, Vec<Chunk<'_>>)> {
-    let (mut fields, mut chunks) = (Vec::new(), Vec::new());
+/// Columns, and the places of their parts in each row group.
+type Footer<'a> = (Vec<Field<'a>>, Vec<Vec<Chunk<'a>>>);
+
+fn read_footer(footer: &[u8]) -> Result<Footer<'_>> {
+    let (mut fields, mut groups) = (Vec::new(), Vec::new());
     let mut thrift = Thrift { bytes: footer, at: 0 };
     thrift.fields(&mut |thrift, id, kind| match id {
         2 => thrift.items(kind, &mut |thrift| {
@@ -151,17 +185,20 @@ fn read_footer(footer: &[u8]) -> Result<(Vec<Field<'_>>, Vec<Chunk<'_>>)> {
             Ok(())
         }),
         4 => thrift.items(kind, &mut |thrift| {
+            let mut chunks = Vec::new();
             thrift.fields(&mut |thrift, id, kind| match id {
                 1 => thrift.items(kind, &mut |thrift| {
                     chunks.push(read_chunk_place(thrift)?);
                     Ok(())
                 }),
                 _ => thrift.skip(kind, 0),
-            })
+            })?;
+            groups.push(chunks);
+            Ok(())
         }),
         _ => thrift.skip(kind, 0),
     })?;
-    Ok((fields, chunks))
+    Ok((fields, groups))
 }
 
 fn read_chunk_place<'a>(thrift: &mut Thrift<'a>) -> Result<Chunk<'a>> {
@@ -182,12 +219,27 @@ fn read_chunk_place<'a>(thrift: &mut Thrift<'a>) -> Result<Chunk<'a>> {
                 5 => chunk.values = thrift.integer(kind)?,
                 9 => chunk.first_page = thrift.integer(kind)?,
                 11 => chunk.dictionary_page = thrift.integer(kind)?,
+                12 if kind == STRUCT => {
+                    return thrift.fields(&mut |thrift, id, kind| {
+                        match id {
+                            5 => chunk.largest = number_of(thrift.text(kind)?),
+                            6 => chunk.least = number_of(thrift.text(kind)?),
+                            _ => return thrift.skip(kind, 0),
+                        }
+                        Ok(())
+                    })
+                }
                 _ => return thrift.skip(kind, 0),
             }
             Ok(())
         })
     })?;
     Ok(chunk)
+}
+
+/// A number of 64 bits as statistics have it; None for others.
+fn number_of(bytes: &[u8]) -> Option<i64> {
+    bytes.try_into().ok().map(i64::from_le_bytes)
 }
 
 #[derive(Default)]
@@ -235,15 +287,11 @@ fn read_chunk(
     let is_dictionary_first = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.first_page;
     let start = if is_dictionary_first { chunk.dictionary_page } else { chunk.first_page };
     let mut thrift = Thrift { bytes: body, at: usize::try_from(start).map_err(|_| TORN)? };
-    let past = column.len() + usize::try_from(chunk.values).map_err(|_| TORN)?;
+    let past = usize::try_from(chunk.values).map_err(|_| TORN)?;
     if past > MOST_ROWS {
         return Err(ColumnsError("has too many rows"));
     }
     let mut numbers = Vec::new();
-    let first_name = match column {
-        Column::Names(_, names) => names.len(),
-        Column::Numbers(_) => 0,
-    };
     while column.len() < past {
         let header = PageHeader::read(&mut thrift)?;
         let (packed, unpacked) = (header.packed as usize, header.unpacked as usize);
@@ -264,11 +312,10 @@ fn read_chunk(
                 match column {
                     Column::Names(ids, names) if matches!(encoding, 2 | 8) => {
                         let places = read_places(values, present)?;
-                        let known = names.len() - first_name;
-                        if places.iter().any(|&place| place as usize >= known) {
+                        if places.iter().any(|&place| place as usize >= names.len()) {
                             return Err(ColumnsError("has a value that is not in its dictionary"));
                         }
-                        let mut places = places.into_iter().map(|place| place + first_name as u32);
+                        let mut places = places.into_iter();
                         match is_present {
                             None => ids.extend(places),
                             Some(levels) => ids.extend(levels.iter().map(|&level| {

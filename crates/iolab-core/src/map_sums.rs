@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sums of the default maps of segments, by column of time and bucket: one pass over the files, on several threads.
 
-use crate::columns::{read, ColumnsError, FrameDecoder, NO_NAME};
+use crate::columns::{Column, ColumnsError, FrameDecoder, Table, NO_NAME};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -184,7 +184,25 @@ impl Totals {
         let op = place_of("op", wanted.by_op);
         let device = place_of("device", wanted.by_device);
         let spent = place_of("time_ns_sum", wanted.is_timed);
-        let columns = read(bytes, &names, decoder)?;
+        let table = Table::open(bytes)?;
+        for number in 0..table.groups() {
+            let is_beyond = |(least, largest)| largest < wanted.from_ns || least >= wanted.until_ns;
+            if !table.range(number, names[0]).is_some_and(is_beyond) {
+                let columns = table.read(number, &names, decoder)?;
+                self.add_rows(&columns, [bucket, op, device, spent], group, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Add rows. places: of the columns of buckets, operations, devices and times that are wanted.
+    fn add_rows(
+        &mut self,
+        columns: &[Column],
+        [bucket, op, device, spent]: [Option<usize>; 4],
+        group: u32,
+        wanted: &Wanted,
+    ) -> Result<(), ColumnsError> {
         let seconds = columns[0].numbers()?;
         let (source_ids, sources) = columns[1].names()?;
         let counts = columns[2].numbers()?;

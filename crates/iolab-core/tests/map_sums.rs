@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns and sums of default maps: what the format states, and files that are damaged.
 
-use iolab_core::columns::{read, Column, FrameDecoder, NO_NAME};
+use iolab_core::columns::{Column, FrameDecoder, Table, NO_NAME};
 use iolab_core::map_sums::{sum_maps, Content, Map, MapError, Wanted, WITHOUT};
 use proptest::prelude::*;
 
@@ -29,7 +29,12 @@ fn map(bytes: &[u8], group: u32) -> Map {
 
 #[test]
 fn a_file_of_the_recorder() {
-    let columns = read(&sample(), &["second_ns", "device", "index", "count"], &mut FrameDecoder::new()).unwrap();
+    let bytes = sample();
+    let table = Table::open(&bytes).unwrap();
+    assert_eq!((table.groups(), table.range(0, "second_ns")), (1, Some((-1_000_000_000, 0))));
+    assert_eq!(table.range(0, "device"), None);
+    let wanted = ["second_ns", "device", "index", "count"];
+    let columns = table.read(0, &wanted, &mut FrameDecoder::new()).unwrap();
     assert_eq!(columns[0], Column::Numbers(vec![-1_000_000_000, -1_000_000_000, 0, 0]));
     assert_eq!(columns[1], Column::Names(vec![0, NO_NAME, 0, 0], vec!["sda".into()]));
     assert_eq!(columns[2], Column::Numbers(vec![7, i64::from(WITHOUT), 7, 9]));

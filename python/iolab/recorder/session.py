@@ -48,7 +48,8 @@ LAST_S = 20.0
 
 
 class KeepingSink(Sink):
-    """The writer of a recording with the keeper of its statistics, which works once a second.
+    """The writer of a recording with a thread that works once a second: it keeps statistics, and
+    joins old maps.
     `close` is called once."""
 
     def __init__(self, writer: RecordingWriter, notice: Callable[[str], None]) -> None:
@@ -111,6 +112,12 @@ class KeepingSink(Sink):
         except Exception as error:
             # a fault here must not go unheard, nor end what records
             self._words.append(f"statistics are not kept: {type(error).__name__}: {error}")
+        try:
+            self._writer.join_maps(lambda: not self._ending)
+        except IolabError as error:
+            self._words.append(f"old maps are not joined: {error}")
+        except Exception as error:
+            self._words.append(f"old maps are not joined: {type(error).__name__}: {error}")
 
     def _tell(self) -> None:
         """Each once: what can't be done now can't be done a second later either."""

@@ -36,6 +36,7 @@ from .base.loss_log import Noted, damage, is_time, loss_of
 from .base.metadata import Facts, read_facts
 from .ledger import Numbered
 from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers
+from .segments.joined_maps import coarse_maps_of_line, put_joined
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
+
+MISSING = "it is missing"
 
 BELIEVED_NS = 3600 * 10**9
 """An older iolab shows by the time of change of its lock until when it recorded. Later than this
@@ -91,8 +94,9 @@ class Catalogue:
         path: the recording. facts: of `recording.json`. lock: what the lock says. lock_changed_ns:
         when an older iolab changed its lock last, None for any other. ledgers: files of lines by
         name. sealed: sealed files by kind, ascending, without those that retention deleted. maps:
-        files of default maps by name and number, with their status where it was read. hot: hot
-        files by kind and number. answers: what was computed from this catalogue, for others to
+        files of default maps by name and number, with their status where it was read; of joined ones
+        by the number of the last segment. coarse: status of each coarser file of joined maps. hot:
+        hot files by kind and number. answers: what was computed from this catalogue, for others to
         keep: a change of the recording makes another catalogue. version: of this catalogue alone in
         this process.
     """
@@ -105,6 +109,7 @@ class Catalogue:
     sealed: Mapping[Kind, Sequence[SealedFile]]
     maps: Mapping[str, Mapping[int, FileStatus]]
     hot: Mapping[Kind, Mapping[int, HotRead]]
+    coarse: Mapping[Path, FileStatus] = field(default_factory=dict)
     answers: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     version: int = field(default_factory=count().__next__, compare=False, repr=False)
 
@@ -145,10 +150,12 @@ class Catalogue:
             statuses[name], missed = sealed_statuses(folder, after)
             vanished |= missed and name in KINDS
         ledgers = read_ledgers(path)
+        coarse = put_joined(path, ledgers[SEGMENTS].content, statuses)
         state = (
             *(facts, lock, changed_ns, ledgers, damages_found()),
             {kind: {number: id(read) for number, read in hot[kind].items()} for kind in KINDS},
             statuses,
+            coarse,
         )
         latest = cache.latest
         if latest is not None and latest[0] == state and latest[1]._is_settled:
@@ -162,7 +169,7 @@ class Catalogue:
             for kind in KINDS
         }
         maps = {name: statuses[name] for name in MAP_NAMES}
-        catalogue = cls(path, facts, lock, changed_ns, ledgers, sealed, maps, hot)
+        catalogue = cls(path, facts, lock, changed_ns, ledgers, sealed, maps, hot, coarse)
         cache.latest = None if vanished else (state, catalogue)
         return catalogue, vanished
 
@@ -201,7 +208,31 @@ class Catalogue:
         return frozenset(
             [path for kind in KINDS for _, path, _ in self._missing[kind]]
             + [path for path, _ in self._missing_hot]
+            + [path for path, words in self._wrong_joined if words == MISSING]
         )
+
+    @cached_property
+    def _wrong_joined(self) -> list[tuple[Path, str]]:
+        """Files of joined maps that are missing, of another size than was written, or known to be
+        damaged, though their time is not deleted."""
+        wrong: list[tuple[Path, str]] = []
+        for number in self.segments.firsts:
+            line = self.segments.lines[number]
+            last_ns = line.get("last_ns")
+            if not isinstance(last_ns, int) or last_ns <= self._maps_deleted_ns:
+                continue
+            wrong += self._wrong_sizes(maps_of_line(self.path, line, number), number)
+            for name in MAP_NAMES:
+                for _, part in coarse_maps_of_line(self.path, line, number, name):
+                    words = _wrong_size(part, self.coarse.get(part.path))
+                    wrong += [(part.path, words)] if words else []
+        return wrong
+
+    @cached_property
+    def _maps_deleted_ns(self) -> int:
+        """Default maps that end up to this time were deleted."""
+        until_ns: int = (self.facts.dropped or {}).get("maps_until_ns") or -(2**62)
+        return until_ns
 
     def segments_of(self, kind: Kind) -> list[Segment]:
         """Sealed and hot segments of events or samples, ascending by number; without damaged sealed
@@ -219,10 +250,17 @@ class Catalogue:
     def _all_segments(self, kind: Kind) -> list[Segment]:
         sealed = [file.segment for file in self.sealed[kind] if file.segment is not None]
         numbers = {segment.number for segment in sealed}
+        unsealed = {
+            number: read for number, read in self.hot[kind].items() if number not in numbers
+        }
+        if not unsealed:
+            return sealed
+        # not without a hot file: pyarrow takes its time to load
+        from .segments.hot import segment_of
+
         hot = [
-            _hot_segment(number, hot_file(self.path, number, kind), read)
-            for number, read in self.hot[kind].items()
-            if number not in numbers
+            segment_of(number, hot_file(self.path, number, kind), read)
+            for number, read in unsealed.items()
         ]
         return sorted(
             [*sealed, *(segment for segment in hot if segment is not None)],
@@ -338,7 +376,6 @@ class Catalogue:
     def _lost_maps(self) -> list[LostFile]:
         """Default maps of deleted segments that are damaged or missing, or that a damaged list of
         segments does not have: no answer uses these."""
-        until = (self.facts.dropped or {}).get("maps_until_ns") or -(2**62)
         lost_files: list[LostFile] = []
         for number, line in self.segments.lines.items():
             digests, last_ns = line.get("digests"), line.get("last_ns")
@@ -347,7 +384,7 @@ class Catalogue:
                 and isinstance(digests, dict)
                 and (digests.get("io.latency") or line.get("lost"))
                 and isinstance(last_ns, int)
-                and last_ns > until
+                and last_ns > self._maps_deleted_ns
             ):
                 parts = maps_of_line(self.path, line, number)
                 lost_files += [
@@ -357,6 +394,15 @@ class Catalogue:
             lost_files += [
                 (number, path, "no line lists it", facts)
                 for number, path, facts in find_unlisted_maps(self.path, self.facts.dropped_through)
+            ]
+            # lines that such a joined map replaced count again, as its own line is lost
+            joined = [
+                range(facts["joined"], number)
+                for number, *_, facts in lost_files
+                if "joined" in facts
+            ]
+            lost_files = [
+                lost for lost in lost_files if not any(lost[0] in numbers for numbers in joined)
             ]
         if not lost_files:
             return []
@@ -389,6 +435,11 @@ class Catalogue:
         return [
             *((path, words) for _, path, words, _ in self._lost_maps),
             *((path, words) for _, path, words in damaged),
+            *(
+                (path, words)
+                for path, words in self._wrong_joined
+                if path.parent.parent.name != "1s"
+            ),
         ]
 
     def damaged_hot(self, kind: Kind) -> Mapping[int, str]:
@@ -509,13 +560,7 @@ class Catalogue:
         """Default maps of a segment that are missing, of another size than was written, or known to
         be damaged."""
         for part in parts:
-            status = self.maps[part.path.parent.name].get(number)
-            if status is None:
-                yield part.path, "it is missing"
-                continue
-            words = known_damage(part.path)
-            if not words and part.bytes != status[1]:
-                words = f"it has {status[1]} bytes, {part.bytes} were written"
+            words = _wrong_size(part, self.maps[part.path.parent.name].get(number))
             if words:
                 yield part.path, words
 
@@ -535,6 +580,15 @@ class Catalogue:
             if ends:
                 return min(first for first, _ in ends), max(last for _, last in ends)
         return None
+
+
+def _wrong_size(part: Part, status: FileStatus | None) -> str:
+    """What is wrong with a file with a status, as far as its size and earlier readings show."""
+    if status is None:
+        return MISSING
+    if words := known_damage(part.path):
+        return words
+    return "" if part.bytes == status[1] else f"it has {status[1]} bytes, {part.bytes} were written"
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
@@ -574,10 +628,3 @@ def _hot_files(path: Path, kind: Kind, cache: dict[Path, HotFile]) -> dict[int, 
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
     return hot_files
-
-
-def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
-    if read.span is None:
-        return None
-    facts = {"rows": read.rows, "bytes": read.good}
-    return Segment(number, path, "hot", *read.span, dict(read.events), facts)

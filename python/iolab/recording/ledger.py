@@ -206,27 +206,55 @@ class Ledger(Generic[T]):
 
 @dataclass(frozen=True)
 class Numbered:
-    """Lines by number, the last one of a number holding; damaged: how many lines are damaged."""
+    """Lines by number, the last one of a number holding.
+
+    Attributes:
+        damaged: how many lines are damaged. replaced: how many were replaced by later ones.
+        firsts: of lines that represent several consecutive numbers and have the last of them, the
+        first.
+    """
 
     lines: Mapping[int, Line] = field(default_factory=dict)
     damaged: int = 0
+    replaced: int = 0
+    firsts: Mapping[int, int] = field(default_factory=dict)
 
 
 class NumberedLedger(Ledger[Numbered]):
     """Lines by number."""
 
-    def __init__(self, number_of: Callable[[dict[str, Any]], int | None]) -> None:
-        """`number_of`: the number of a line, None where it has none and counts as damaged."""
+    def __init__(
+        self,
+        number_of: Callable[[dict[str, Any]], int | None],
+        first_of: Callable[[Line, int], int] = lambda _, number: number,
+    ) -> None:
+        """`number_of`: the number of a line, None where it has none and counts as damaged.
+        `first_of`: the first number that a line with a number represents; it replaces the lines of
+        all of them."""
 
         def add(before: Numbered, more: Iterable[dict[str, Any] | None]) -> Numbered:
-            lines, damaged = dict(before.lines), before.damaged
+            lines, firsts = dict(before.lines), dict(before.firsts)
+            damaged, replaced = before.damaged, before.replaced
             for line in more:
                 number = None if line is None else number_of(line)
                 if line is None or number is None:
                     damaged += 1
+                    continue
+                first = first_of(line, number)
+                numbers = range(first, number + 1)
+                # a wrong line may name more numbers than there are lines
+                if len(numbers) > len(lines):
+                    listed_numbers = [listed for listed in lines if listed in numbers]
                 else:
-                    lines[number] = line
-            return Numbered(lines, damaged)
+                    listed_numbers = [listed for listed in numbers if listed in lines]
+                for listed in listed_numbers:
+                    del lines[listed]
+                    firsts.pop(listed, None)
+                replaced += len(listed_numbers)
+                lines[number] = line
+                if first < number:
+                    firsts[number] = first
+            return Numbered(lines, damaged, replaced, firsts)
 
         super().__init__(Numbered(), add)
 

@@ -36,6 +36,14 @@ def _answer(frame: Frame, sums: Sums) -> Answer:
     return counters.build(statistic, frame.window, sums.spreads, (*frame.notes, *sums.notes))
 
 
+def _has_deleted(chosen: Plan) -> bool:
+    """Whether sums of segments without events are read, of which nothing finer exists."""
+    if chosen.frame.recorded is None:
+        return False
+    deleted = chosen.frame.window.snap.recording.facts.dropped_through
+    return any(span.first <= deleted for step in chosen.steps for span in step.spans)
+
+
 def read(chosen: Plan) -> Sums:
     """The merged sums of a plan."""
     frame = chosen.frame
@@ -52,7 +60,8 @@ def read(chosen: Plan) -> Sums:
             grid = LogLinear(BITS)
             if question.y == "offset" or question.buckets is not None:
                 bounds = {tier.name: reading.bounds() for tier, reading in readings}
-                fitted = fit(frame, [part for parts in bounds.values() for part in parts])
+                all_bounds = [part for parts in bounds.values() for part in parts]
+                fitted = fit(frame, all_bounds, is_finest=_has_deleted(chosen))
                 if fitted is None:
                     widths = {
                         name: max((part.width for part in parts), default=1)

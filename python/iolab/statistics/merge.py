@@ -20,9 +20,10 @@ from .sums import Bounds, Growth, Numbers, Sums
 from .tiers.readings import Shares, Spread
 
 
-def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
-    """Equal buckets that hold all values, as a scan of all events would choose them; None if finer
-    buckets are needed than the sums have."""
+def fit(frame: Frame, bounds: Sequence[Bounds], *, is_finest: bool) -> Grid | None:
+    """Equal buckets that hold all values, as a scan of all events would choose them. None if finer
+    buckets are needed than the sums have. is_finest: nothing finer exists of some of the I/Os, so
+    that buckets may be as wide."""
     question = frame.question
     width = max((bound.width for bound in bounds), default=1)
     if frame.is_coarse:
@@ -34,7 +35,9 @@ def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
     past = None if high is None else high // width
     if low is not None and high is not None:
         exact = covering(low, high - 1, buckets)
-        return exact if exact.width >= width else None
+        if exact.width < width:
+            return Linear(low, width) if is_finest else None
+        return exact
     ends = [end // width for bound in bounds if bound.ends is not None for end in bound.ends]
     shown_ends = [end for end in ends if (first or 0) <= end and (past is None or end < past)]
     if not shown_ends and width > 1:
@@ -42,7 +45,8 @@ def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
     least = first if first is not None else min(shown_ends, default=0)
     most = past - 1 if past is not None else max(shown_ends, default=0)
     grid = covering(least, max(least, most), buckets)
-    if grid.width == 1 and width > 1 and 2 * (most - least) - 1 < buckets:
+    is_finer_due = grid.width == 1 and width > 1 and 2 * (most - least) - 1 < buckets
+    if is_finer_due and not is_finest:
         return None
     return Linear(grid.low * width, grid.width * width)
 

@@ -26,6 +26,7 @@ from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.cells import lower_bounds
 from iolab.statistics.language.names import parse
 from support.depth import depth
+from support.joined import shorten_joins
 from support.recordings import SECOND, START, events
 
 ROWS, LENGTH = 150, 4 * SECOND
@@ -107,6 +108,11 @@ class History:
         facts.write(self.path)
         retention.finish_dropping(self.path, facts)
 
+    def join(self) -> None:
+        """Join the maps of deleted segments."""
+        with RecordingWriter.reopen(self.path, live=False) as writer:
+            writer.join_maps()
+
     def lose_map(self) -> None:
         """Delete a default map of a segment that has its events."""
         number = self._chance.randint(self.deleted + 2, len(self.segments))
@@ -155,6 +161,8 @@ class Question:
             ends[1] if chance.random() < 0.6 else None,
         )
         self.interval_ns = chance.choice((SECOND, 3 * SECOND, 10 * SECOND, 300_000_000))
+        if chance.random() < 0.2:
+            self.interval_ns = 20 * SECOND
         of_names = {CONDITIONS[condition][0] for condition in self.conditions}
         self.is_of_maps = (
             of_names <= set(OF_MAPS)
@@ -345,7 +353,10 @@ def check_who(question: Question, history: History, chance: random.Random) -> No
 
 
 @pytest.mark.parametrize("seed", range(depth(3, 40)))
-def test_any_question_of_any_history_equals_a_count_by_hand(seed: int, tmp_path: Path) -> None:
+def test_any_question_of_any_history_equals_a_count_by_hand(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_joins(monkeypatch)
     chance = random.Random(seed)
     history = History(tmp_path / "r", seed)
     for _ in range(4):
@@ -360,6 +371,10 @@ def test_any_question_of_any_history_equals_a_count_by_hand(seed: int, tmp_path:
             history.delete()
         elif step < 0.6:
             history.lose_map()
+        elif step < 0.75:
+            for _ in range(chance.randint(0, 3)):
+                history.delete()
+            history.join()
         question = Question(chance, history)
         if question.is_before_all(history):
             continue

@@ -26,8 +26,13 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Answer, Series, Stack
 from iolab.statistics.ask.query import explain, query
 from iolab.statistics.kept import manage
+from iolab.statistics.language.names import parse
+from iolab.statistics.plan import Frame
+from iolab.statistics.question import Question
+from iolab.statistics.sums import Numbers
 from iolab.statistics.tiers import map_sums, segment_maps
 from support.depth import depth
+from support.joined import shorten_joins
 from support.recordings import SECOND, START, events
 
 ROWS, LENGTH = 200, 4 * SECOND
@@ -220,6 +225,44 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
             assert (answer.events, answer.without_y) == (executed.events, executed.without_y)
         assert lines_of(answer) == lines_of(executed), (statistic, asked)
     assert {"roll-ups of 1s", "segment maps"} <= used
+
+
+@pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[op=read][latency]"])
+def test_a_part_of_the_segments_of_a_joined_map(
+    statistic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tier may have the other segments: a span cuts the joined map, in whole columns or not."""
+    shorten_joins(monkeypatch)
+    path = tmp_path / "r"
+    batches: list[pa.RecordBatch] = []
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, live=False
+    ).close()
+    grown(path, batches, 14)
+    dropped(path, batches, 12)
+
+    def sums_of(first: int, last: int, interval_ns: int) -> int:
+        question = Question.of(parse(statistic), (None, None), interval_ns, 100, None)
+        tier = segment_maps.SegmentMaps(Recording(path))
+        frame = tier.frame(question)
+        assert isinstance(frame, Frame)
+        span = frame.full_span._replace(first=first, last=last)
+        cost = tier.cost(frame, span)
+        assert cost is not None
+        assert cost.files > 0
+        with tier.read(frame, [span]) as reading:
+            [sums] = reading.sums(LogLinear(BITS))
+        if isinstance(sums, HeatCounts):
+            return sums.events + sums.without_y
+        assert isinstance(sums, Numbers)
+        return int(sums.rows["n"].sum())
+
+    spans = [(1, 14), (0, 5), (6, 20), (4, 7), (10, 11), (3, 3)]
+    asked = [(*span, seconds * SECOND) for span in spans for seconds in (1, 20)]
+    before = [sums_of(*case) for case in asked]
+    with RecordingWriter.reopen(path, live=False) as writer:
+        assert writer.join_maps() > 0
+    assert [sums_of(*case) for case in asked] == before
 
 
 def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

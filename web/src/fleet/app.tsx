@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { visible } from "../lib/names";
-import { theme, toggleTheme } from "../lib/theme";
+import { PageHead } from "../lib/page-head";
 import { toggleZone, zone } from "../lib/zone";
 import { countWords } from "../start/words";
 import { Matrix } from "./matrix";
@@ -23,27 +23,22 @@ import {
 	span,
 } from "./state";
 
+const PAGES = [
+	{ href: "/fleet", title: "Fleet", isCurrent: true },
+	{ href: "/start", title: "Start" },
+	{ href: "/worksheet", title: "Worksheet" },
+];
+
 /** All hosts of an archive over time. */
 export function FleetApp() {
 	const shown = answer.value;
 	return (
 		<div class="fleet">
-			<header class="top">
-				<h1>iolab</h1>
-				<nav aria-label="Pages">
-					<a href="/fleet" aria-current="page">
-						Fleet
-					</a>
-					<a href="/start">Start</a>
-					<a href="/worksheet">Worksheet</a>
-				</nav>
+			<PageHead pages={PAGES}>
 				<button type="button" onClick={toggleZone}>
 					{zone.value === "UTC" ? "Local time" : "UTC"}
 				</button>
-				<button type="button" id="theme" onClick={toggleTheme}>
-					{theme.value === "dark" ? "Light" : "Dark"}
-				</button>
-			</header>
+			</PageHead>
 			<main>
 				<Controls />
 				{problem.value && (

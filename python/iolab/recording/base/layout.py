@@ -28,6 +28,8 @@ LOSSES = "losses/losses.jsonl"
 PROCESSES = "names/processes.jsonl"
 MARKS = "marks.jsonl"
 MAPS = "histograms/1s"
+STEPS_S = (100, 1000)
+"""Lengths of time (s) by which joined maps are summed up as well."""
 
 FileStatus: TypeAlias = tuple[int, int, int]
 """Inode, size in bytes, and time of the last change (ns), which no program can set."""
@@ -40,6 +42,7 @@ PATHS = 1 << 16
 
 _HOT_NAME = re.compile(r"(\d{6,})\.(events|samples)\.arrows")
 _SEALED = ".parquet"
+_RANGE_NAME = re.compile(r"(\d{6,18})-(\d{6,18})\.parquet")
 
 
 def is_recording(path: Path) -> bool:
@@ -62,6 +65,19 @@ def sealed_file(directory: Path, number: int, kind: Kind) -> Path:
 def map_file(directory: Path, number: int, name: str) -> Path:
     """The default map `name` (io.latency, io.offset, io.size) of a segment."""
     return directory / f"{MAPS}/{name}/{number:06}.parquet"
+
+
+@lru_cache(maxsize=PATHS)
+def joined_map_file(directory: Path, first: int, last: int, name: str, step_s: int = 1) -> Path:
+    """The default map `name` of the segments `first` to `last`, joined. step_s: length of its columns."""
+    return directory / f"histograms/{step_s}s/{name}/{first:06}-{last:06}.parquet"
+
+
+def joined_ranges(folder: Path) -> list[tuple[int, int]]:
+    """(first, last) segment of each joined map in a folder, ascending."""
+    matches = (_RANGE_NAME.fullmatch(name) for name in _names(folder))
+    ranges = ((int(match[1]), int(match[2])) for match in matches if match)
+    return sorted((first, last) for first, last in ranges if first <= last)
 
 
 def hot_numbers(directory: Path, kind: Kind) -> list[int]:
@@ -155,7 +171,11 @@ def remove_temporary(directory: Path) -> None:
     for folder in (
         directory,
         *(directory / kind for kind in KINDS),
-        *sorted((directory / MAPS).glob("*")),
+        *(
+            folder
+            for step_s in (1, *STEPS_S)
+            for folder in sorted((directory / f"histograms/{step_s}s").glob("*"))
+        ),
     ):
         for name in _names(folder):
             if name.startswith(".") and name.endswith(".tmp"):

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ...errors import FormatError, UsageError
 from ..base.conditions import Where
 from ..base.intervals import Unrecorded, in_all, in_common, join, unrecorded_times, without
-from ..base.layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, map_file, telling
+from ..base.layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, telling
 from ..base.loss_log import is_time
 from ..base.metadata import Facts, read_facts
 from ..catalogue import Catalogue, FileCache, LostFile
 from ..ledger import ORDERED
-from ..segments.segments import MAP_NAMES, Segment
+from ..segments.segments import MAP_NAMES, Segment, part_of
 from .trace import STDIN, Trace
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ __all__ = ["MapFile", "Recording", "Segment", "is_recording"]
 
 @dataclass(frozen=True)
 class MapFile:
-    """A default map of one segment, as Parquet; its buckets and columns are in `maps`."""
+    """A default map of one segment, or of several up to `number`, as Parquet; its buckets and columns
+    are in `maps`."""
 
     number: int
     path: Path
@@ -153,8 +154,9 @@ class Recording:
         catalogue = self.catalogue()
         through = catalogue.facts.dropped_through
         sealed = {file.number for file in catalogue.sealed["events"]}
+        lines = catalogue.segments.lines
         return [
-            MapFile(number, map_file(self.path, number, name))
+            MapFile(number, part_of(self.path, lines.get(number, {}), number, name).path)
             for number in sorted(catalogue.maps[name])
             if number <= through or number in sealed
         ]

@@ -26,8 +26,9 @@ from ..base.layout import (
 )
 from ..base.lock import read, take_lock, tell
 from ..base.metadata import read_facts
+from ..segments.joined_maps import coarse_maps_of_line
 from ..segments.segment_list import rebuild_list
-from ..segments.segments import MAP_NAMES, note_segment, noted_segments, part_of
+from ..segments.segments import MAP_NAMES, note_segment, noted_segments, part_of, read_list
 from .damage import damaged_lists
 from .recording import Recording
 
@@ -121,8 +122,9 @@ def _size(paths: Sequence[Path]) -> int:
 
 
 def _parts(path: Path, through: int) -> Iterator[Part]:
-    """Sealed files and default maps that are there."""
-    lines = noted_segments(path)
+    """Sealed files and default maps that are there, and joined maps."""
+    content = read_list(path).content
+    lines, joined = content.lines, content.firsts
     for kind in KINDS:
         yield from (
             part_of(path, lines.get(number, {}), number, kind)
@@ -133,7 +135,13 @@ def _parts(path: Path, through: int) -> Iterator[Part]:
         yield from (
             part_of(path, lines.get(number, {}), number, name)
             for number in sealed_numbers(path / MAPS / name)
+            if number not in joined
         )
+    for number in joined:
+        for name in MAP_NAMES:
+            yield part_of(path, lines[number], number, name)
+            for _, part in coarse_maps_of_line(path, lines[number], number, name):
+                yield part
 
 
 def _of_segments(recording: Recording) -> Iterator[Finding]:
@@ -152,14 +160,16 @@ def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Findin
     lost = {path for kind in KINDS for _, path, _, _ in recording.lost_segments(kind)}
     lines = noted_segments(recording.path)
     for path, words in recording.damaged_maps():
-        number = int(path.stem)
+        # joined maps have the number of the last segment
+        number = int(path.stem.split("-")[-1])
+        is_lost = path.parent.parent.name == Path(MAPS).name
         events = sealed_file(recording.path, number, "events")
         is_derived = number > through and events.exists() and events not in lost
         yield Finding(
             _name(recording, path),
             "damaged" if path.exists() else "missing",
             words,
-            "" if is_derived else _span(lines.get(number, {}), "events"),
+            "" if is_derived or not is_lost else _span(lines.get(number, {}), "events"),
             is_derived,
         )
     reported = {path for path, _ in recording.damaged_maps()}
@@ -236,7 +246,7 @@ def _repair(path: Path, found: list[Finding]) -> list[Finding]:
             events = sealed_file(path, number, "events")
             check([part_of(path, lines.get(number, {}), number, "events")])
             maps = maps_of_file(events)
-            with telling(path, "make default maps anew"):
+            with telling(path, "make default maps again"):
                 for name in MAP_NAMES:
                     place = path / MAPS / name / f"{number:06}.parquet"
                     with replacing(place) as temporary:

@@ -25,7 +25,7 @@ from ... import _core
 from ...files import RefusedFileError, map_regular
 from ..base.layout import KINDS, Kind, telling
 from ..base.loss_log import damage
-from .segments import write_segment
+from .segments import Segment, write_segment
 
 LARGEST = 1 << 30
 """Bytes that a hot file may have; it is sealed long before."""
@@ -238,6 +238,14 @@ def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
     """Read a hot file once. See `HotReader.read`."""
     return HotReader(path, schema).read()
+
+
+def segment_of(number: int, path: Path, read: HotRead) -> Segment | None:
+    """The segment of a hot file; None without rows."""
+    if read.span is None:
+        return None
+    facts = {"rows": read.rows, "bytes": read.good}
+    return Segment(number, path, "hot", *read.span, dict(read.events), facts)
 
 
 @dataclass

@@ -337,12 +337,19 @@ class Maps:
 
 def write_map(where: Path | pa.BufferOutputStream, table: pa.Table) -> None:
     """Write a map as the native core reads it."""
-    pq.write_table(
-        table,
+    with map_writer(where, table.schema) as writer:
+        writer.write_table(table)
+
+
+def map_writer(where: Path | pa.BufferOutputStream, schema: pa.Schema) -> pq.ParquetWriter:
+    """Writes a map as the native core reads it: columns of `SCHEMA`, and other numbers."""
+    names = ("source", "op", "device", "count")
+    return pq.ParquetWriter(
         where,
+        schema,
         compression="zstd",
-        use_dictionary=["source", "op", "device", "count"],
-        column_encoding=dict.fromkeys(("second_ns", "index", "time_ns_sum"), "DELTA_BINARY_PACKED"),
+        use_dictionary=[name for name in names if name in schema.names],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in schema.names if name not in names},
         write_page_checksum=True,
         data_page_version="1.0",
     )

@@ -29,7 +29,8 @@ from ..base.layout import (
 )
 from ..base.lock import Told
 from ..base.metadata import read_facts
-from ..ledger import Contents, Numbered, rewrite, set_aside
+from ..ledger import Contents, Numbered, append_line, rewrite, set_aside
+from .joined_maps import find_unlisted, line_of_joined, map_paths
 from .segments import (
     MAP_NAMES,
     UNKNOWN,
@@ -111,11 +112,18 @@ def find_lost_files(directory: Path, after: int) -> dict[int, dict[Kind, Mapping
 
 def find_unlisted_maps(directory: Path, through: int) -> list[tuple[int, Path, Mapping[str, Any]]]:
     """Segments that retention deleted, that have default maps, and that no line lists: number, a
-    map, and what is known of the events. `through`: the number of the last deleted segment."""
-    return [
+    map, and what is known of the events. Of joined maps, with the last segment as number, `joined`
+    is the first segment. `through`: the number of the last deleted segment."""
+    single = [
         (number, next(iter(paths.values())), _facts_of_maps(paths.values()) or UNKNOWN)
         for number, paths in _unlisted_maps(directory, through).items()
     ]
+    joined = [
+        (last, paths[0], {**(_facts_of_maps(paths) or UNKNOWN), "joined": first})
+        for first, last in find_unlisted(directory, read_list(directory).content, through)
+        if (paths := map_paths(directory, {"joined": first}, last))
+    ]
+    return [*single, *joined]
 
 
 def _unlisted_maps(directory: Path, through: int) -> dict[int, dict[str, Path]]:
@@ -240,6 +248,14 @@ def rebuild_list(directory: Path) -> None:
 def _note_maps(directory: Path, through: int) -> None:
     """Add lines of default maps where retention removed the segment; `lost` names the maps that are
     missing of these."""
+    for first, last in find_unlisted(directory, read_list(directory).content, through):
+        files = map_paths(directory, {"joined": first}, last)
+        facts = _facts_of_maps(files)
+        width = _offset_width(files[MAP_NAMES.index("io.offset")])
+        if facts is not None:
+            with telling(directory / SEGMENTS, "add a line"):
+                line = line_of_joined(directory, first, last, {**facts, "offset_width": width})
+                append_line(directory / SEGMENTS, line)
     for number, paths in _unlisted_maps(directory, through).items():
         facts = _facts_of_maps(paths.values())
         if facts is None:

@@ -21,6 +21,7 @@ from ..base.layout import (
     FileStatus,
     Kind,
     hot_file,
+    joined_map_file,
     map_file,
     replacing,
     sealed_file,
@@ -267,15 +268,37 @@ def _files_of(directory: Path, number: int) -> Iterator[tuple[str, Path]]:
     yield from ((name, map_file(directory, number, name)) for name in MAP_NAMES)
 
 
-def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) -> Part:
-    """A file of a segment as its line has it. name: "events", "samples", or that of a default map."""
+def first_of(line: Mapping[str, Any], number: int) -> int:
+    """The first of the segments of which a line with a number has the joined maps; its own number
+    where it has none."""
+    first = line.get("joined")
+    return first if isinstance(first, int) and 0 < first < number else number
+
+
+def step_name(name: str, step_s: int) -> str:
+    return name if step_s == 1 else f"{name}/{step_s}s"
+
+
+def part_of(
+    directory: Path, line: Mapping[str, Any], number: int, name: str, step_s: int = 1
+) -> Part:
+    """A file of a segment as its line has it.
+
+    Args:
+        name: "events", "samples", or that of a default map. step_s: length (s) of the columns of a
+        joined map.
+    """
     kind = _KIND_OF.get(name)
-    path = (
-        map_file(directory, number, name) if kind is None else sealed_file(directory, number, kind)
-    )
-    sizes, digests = line.get("bytes"), line.get("digests")
-    size = sizes.get(name) if isinstance(sizes, dict) else None
-    crc = digests.get(name) if isinstance(digests, dict) else None
+    first = first_of(line, number)
+    if kind is not None:
+        path = sealed_file(directory, number, kind)
+    elif first < number:
+        path = joined_map_file(directory, first, number, name, step_s)
+    else:
+        path = map_file(directory, number, name)
+    sizes, digests, key = line.get("bytes"), line.get("digests"), step_name(name, step_s)
+    size = sizes.get(key) if isinstance(sizes, dict) else None
+    crc = digests.get(key) if isinstance(digests, dict) else None
     return Part(
         path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None
     )
@@ -307,7 +330,7 @@ def _number(line: dict[str, Any]) -> int | None:
     return number if isinstance(number, int) and line.pop(CRC, None) is not None else None
 
 
-_LEDGER = NumberedLedger(_number)
+_LEDGER = NumberedLedger(_number, first_of)
 """One question asks several times, and after months there are a hundred thousand lines."""
 
 

@@ -22,7 +22,15 @@ from ..base.layout import (
 )
 from ..base.metadata import Facts
 from ..ledger import rewrite
-from ..segments.segments import MAP_NAMES, note_dropped, note_segment, noted_segments, sealed_facts
+from ..segments.joined_maps import map_paths, remove_leftovers
+from ..segments.segments import (
+    MAP_NAMES,
+    note_dropped,
+    note_segment,
+    noted_segments,
+    read_list,
+    sealed_facts,
+)
 
 MAP_AGE_S = 90 * 86400
 """So long default maps stay where segments have an age at which they go, unless it says more."""
@@ -218,21 +226,35 @@ class Retention:
         """Default maps of deleted segments, ascending. What a kill left of some, which
         answers nothing, is removed."""
         if self._maps is None:
-            lines, complete = (
-                noted_segments(self._directory),
-                set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0])),
-            )
+            lines = noted_segments(self._directory)
             maps: dict[int, _Map] = {}
             for number in sorted(_numbers_of_maps(self._directory, facts)):
-                map_of_segment = (
-                    _map(self._directory, number, lines) if number in complete else None
-                )
+                map_of_segment = _map(self._directory, number, lines)
                 if map_of_segment is not None:
                     maps[number] = map_of_segment
                 elif not _says_nothing(self._directory, lines):
                     _remove_maps(self._directory, number)
+            if not _says_nothing(self._directory, lines):
+                content = read_list(self._directory).content
+                remove_leftovers(self._directory, content, facts.dropped_through)
             self._maps = maps
         return self._maps
+
+    def list_mapped(self, facts: Facts) -> set[int]:
+        """Numbers of deleted segments with default maps; of joined ones the last."""
+        with telling(self._directory, "apply its limits"):
+            return set(self._known_maps(facts))
+
+    def note_joined(self, facts: Facts, line: Mapping[str, Any]) -> None:
+        """Count joined maps instead of those of the single segments."""
+        first, last = line["joined"], line["number"]
+        maps = {
+            number: heat_map
+            for number, heat_map in self._known_maps(facts).items()
+            if not first <= number <= last
+        }
+        maps[last] = _Map(line["maps"], line["first_ns"], line["last_ns"])
+        self._maps = dict(sorted(maps.items()))
 
     def _old_maps(
         self,
@@ -306,20 +328,21 @@ def _maps_due(facts: Facts, now_ns: int) -> bool:
 
 
 def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
-    """Deleted segments with a map."""
-    return {
+    """Deleted segments with a map; of joined ones the last."""
+    single = {
         number
         for name in MAP_NAMES
         for number in sealed_numbers(directory / MAPS / name)
         if number <= facts.dropped_through
     }
+    return single | read_list(directory).content.firsts.keys()
 
 
 def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
     """Default maps of a deleted segment; None where they answer nothing: without a line, or
     the one by latency."""
     line = noted.get(number, {})
-    if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
+    if line.get("last_ns") is None or not map_paths(directory, line, number)[0].exists():
         return None
     return _Map(
         line.get("maps") or _map_bytes(directory, number),
@@ -339,10 +362,10 @@ def _map_bytes(directory: Path, number: int) -> int:
 
 
 def _remove_maps(directory: Path, number: int) -> None:
-    """The one by latency first: without it the others count no more."""
+    line = noted_segments(directory).get(number, {})
     with telling(directory, "remove old maps"):
-        for name in MAP_NAMES:
-            map_file(directory, number, name).unlink(missing_ok=True)
+        for path in map_paths(directory, line, number):
+            path.unlink(missing_ok=True)
 
 
 def finish_dropping(
@@ -362,13 +385,14 @@ def finish_dropping(
             if number <= facts.dropped_through:
                 with telling(directory, "remove an old segment"):
                     sealed_file(directory, number, kind).unlink(missing_ok=True)
-    lines = noted_segments(directory)
+    content = read_list(directory).content
+    lines, written = content.lines, len(content.lines) + content.replaced
     live = {number: line for number, line in lines.items() if number > facts.dropped_through}
-    if len(lines) <= 2 * len(live) + STALE:
+    if written <= 2 * len(live) + STALE:
         return
     mapped = _numbers_of_maps(directory, facts) if maps is None else maps
     short = sum(1 for number in mapped if "maps" in lines.get(number, {}))
-    if len(lines) - short > 2 * len(live) + STALE:
+    if written - short > 2 * len(live) + STALE:
         old = [
             _shorten_line(directory, number, lines[number])
             for number in sorted(lines.keys() & set(mapped))
@@ -381,6 +405,8 @@ def finish_dropping(
 def _shorten_line(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     """What the maps of a deleted segment need to be read: number, span, sources, width of
     offsets, and their bytes."""
+    if "joined" in line:
+        return dict(line)
     return {
         "number": number,
         **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +34,7 @@ from ..base.schema import schema_of
 from ..ledger import append_line
 from ..segments.hot import HotLog, RetiredLogs
 from ..segments.segments import write_segment
+from .joining import MapJoiner
 from .recovery import highest_number, move_segments, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping, segments_of_label
 
@@ -86,6 +87,7 @@ class RecordingWriter:
         self._untold = False
         self._taken: dict[str, int] = {}
         self._absent: Sequence[str] = ()
+        self._joiner = MapJoiner(directory, facts, self._retention, self._guard)
 
     @classmethod
     def create(
@@ -391,6 +393,11 @@ class RecordingWriter:
                     self._write_facts()
             except ResultsError as error:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
+
+    def join_maps(self, is_going: Callable[[], bool] = lambda: True) -> int:
+        """Join default maps of deleted segments, see `MapJoiner.join`. For a thread of low priority:
+        others wait only while the list of segments is changed."""
+        return self._joiner.join(is_going)
 
     def renew(self, begun: Begun) -> None:
         """State that recording began again: where the clock was set since, the session ends

@@ -19,7 +19,7 @@ from . import listed, recorded, tables
 from .aggregate import Making, sealed_after
 from .coverage import is_counted
 from .definitions import read_definitions
-from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
+from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name, is_folder
 from .state import read_state
 
 BLOCK = 64
@@ -91,6 +91,7 @@ def _parts(path: Path) -> list[Part]:
         listed.part_of(path, place)
         for tier in TIERS
         for place in sorted((path / "histograms" / tier.name).glob("*/*-*.parquet"))
+        if is_folder(place.parent.name)
     ]
 
 

@@ -53,6 +53,14 @@ KEYS: dict[tuple[str | None, str | None], int] = {}
 _guard = threading.Lock()
 
 
+class CutMap(NamedTuple):
+    """Joined maps of which only some segments are summed, from `first` to `last`."""
+
+    file: File
+    first: int
+    last: int
+
+
 class MapQuestion(NamedTuple):
     """What is summed of maps.
 
@@ -74,7 +82,7 @@ class MapQuestion(NamedTuple):
     def sums(
         self,
         blocks: Mapping[int, tuple[File, ...]],
-        edges: Sequence[File],
+        edges: Sequence[File | CutMap],
         span: tuple[int, int],
     ) -> MapRows:
         """Sums of maps by absolute column. DamagedError, FormatError, Halted.
@@ -101,7 +109,7 @@ class MapQuestion(NamedTuple):
             parts.append(self._read([(file, 0) for file in edges], span))
         return join_rows(parts)
 
-    def _read(self, maps: Sequence[tuple[File, int]], span: tuple[int, int]) -> MapRows:
+    def _read(self, maps: Sequence[tuple[File | CutMap, int]], span: tuple[int, int]) -> MapRows:
         """Sums of maps, each with the number of its block, by block and absolute column. span: of
         the starts of seconds."""
         halt = HALT.get()
@@ -112,9 +120,15 @@ class MapQuestion(NamedTuple):
             parts.append(self._read_some(maps[start : start + AT_ONCE], span))
         return join_rows(parts)
 
-    def _read_some(self, maps: Sequence[tuple[File, int]], span: tuple[int, int]) -> MapRows:
-        check([file for file, _ in maps])
-        contents: list[tuple[Path | bytes, int]] = [(file.path, block) for file, block in maps]
+    def _read_some(
+        self, maps: Sequence[tuple[File | CutMap, int]], span: tuple[int, int]
+    ) -> MapRows:
+        files = [part.file if isinstance(part, CutMap) else part for part, _ in maps]
+        check(files)
+        contents: list[tuple[Path | bytes, int]] = [
+            (_rewrite(part.file.path, part) if isinstance(part, CutMap) else part.path, block)
+            for part, block in maps
+        ]
         while True:
             try:
                 columns, names = _core.sum_maps(
@@ -131,11 +145,11 @@ class MapQuestion(NamedTuple):
                 place, reason = error.args
                 content, block = contents[place]
                 if isinstance(content, bytes):
-                    path = maps[place][0].path
+                    path = files[place].path
                     raise FormatError(f"can't be read: it {reason}", where=path) from None
                 contents[place] = _rewrite(content), block
             except FileNotFoundError:
-                deleted = next((file.path for file, _ in maps if not file.path.exists()), None)
+                deleted = next((file.path for file in files if not file.path.exists()), None)
                 raise DamagedError("was deleted while it was read", where=deleted) from None
             except OSError as error:
                 raise FormatError(f"can't be read: {error}", where=self.folder) from None
@@ -166,9 +180,11 @@ def keys_of(ops: Any, devices: Any) -> npt.NDArray[np.int64]:
     return _places_of(keys)[places]
 
 
-def _rewrite(path: Path) -> bytes:
-    """The content of a map of another writer in the form that the native core reads."""
+def _rewrite(path: Path, cut: CutMap | None = None) -> bytes:
+    """The content of a map, of another writer or of some segments alone, in the form that the native
+    core reads."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from ...recording.segments.sealing import SCHEMA, write_map
@@ -176,6 +192,12 @@ def _rewrite(path: Path) -> bytes:
     buffer = pa.BufferOutputStream()
     try:
         table = pq.read_table(pa.BufferReader(map_regular(path)))
+        if cut is not None:
+            segment = table.column("segment")
+            is_within = pc.and_(
+                pc.greater_equal(segment, cut.first), pc.less_equal(segment, cut.last)
+            )
+            table = table.filter(is_within)
         write_map(buffer, table.select(SCHEMA.names).cast(SCHEMA))
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise FormatError(f"can't be read: {error}", where=path) from None

@@ -5,7 +5,7 @@ deleted."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,9 +17,11 @@ from ...recording.base.checked_files import DamagedError, damages, known_damage
 from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import HeatCounts, Y
 from ...recording.base.grids import WITHOUT, Grid, LogLinear
+from ...recording.base.layout import MAPS
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
-from ...recording.segments.segments import Segment, part_of
+from ...recording.segments.joined_maps import coarse_maps_of_line
+from ...recording.segments.segments import Segment, first_of, part_of
 from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
@@ -30,7 +32,7 @@ from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError, files_part
 from ..question import Question
 from ..sums import Bounds, Numbers, Sums
 from .events import frame_of
-from .map_sums import BLOCK, EVER, KEYS, MapQuestion, MapRows, join_rows
+from .map_sums import BLOCK, EVER, KEYS, CutMap, MapQuestion, MapRows, join_rows
 
 FIELDS = ("op", "device")
 """What default maps tell apart."""
@@ -45,12 +47,48 @@ LONG_SCAN = 5_000_000
 instead of shorter ones."""
 
 
+class Joined(NamedTuple):
+    """Joined maps.
+
+    Attributes:
+        first: the first segment. step_s: length of the columns of the file that is read.
+        fine: the file with columns of a second. cut: the segments (first, last) that are read of
+        it; None for all.
+    """
+
+    first: int
+    step_s: int
+    fine: File
+    cut: tuple[int, int] | None = None
+
+
 class MapFile(NamedTuple):
-    """The default map of a segment. width: of its equal buckets (offset maps; else 1)."""
+    """The default map of a segment, or of several, of which it has the number of the last. width: of
+    its equal buckets (offset maps; else 1)."""
 
     number: int
     file: File
     width: int
+    joined: Joined | None = None
+
+    @property
+    def first(self) -> int:
+        """The first segment."""
+        return self.number if self.joined is None else self.joined.first
+
+    @property
+    def segments(self) -> tuple[int, int]:
+        """The first and the last segment that are read."""
+        if self.joined is None or self.joined.cut is None:
+            return self.first, self.number
+        return self.joined.cut
+
+    def within(self, first: int, last: int) -> MapFile:
+        """The map of those of its segments that are within others."""
+        if self.joined is None or (first <= self.first and self.number <= last):
+            return self
+        cut = max(first, self.first), min(last, self.number)
+        return self._replace(file=self.joined.fine, joined=self.joined._replace(step_s=1, cut=cut))
 
 
 @dataclass(frozen=True)
@@ -63,30 +101,35 @@ class MapFiles:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """Numbers of the segments with maps, ascending."""
+        """Numbers of the segments with maps, ascending; of joined ones the last."""
         return [file.number for file in self.files]
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """The first segments of the maps, ascending."""
+        return [file.first for file in self.files]
 
 
 def files_of(window: Window, y: Y) -> MapFiles:
     """The maps that a window needs. A missing or damaged map of a segment without events is left out;
     losses state it."""
     catalogue = window.snap.recording.catalogue()
-    lines, maps = catalogue.segments.lines, catalogue.maps[f"io.{y}"]
+    maps = catalogue.maps[f"io.{y}"]
     segments = {segment.number: segment for segment in window.segments()}
     older = deleted_segments(window.snap).within(window.span) if window.earlier else []
     files = []
     unmapped = []
     for number in (*segments, *older):
-        line = lines.get(number, {})
-        width = line.get("offset_width") if y == "offset" else 1
-        if isinstance(width, int) and number in maps:
-            files.append(
-                MapFile(number, part_of(window.snap.place, line, number, f"io.{y}"), width)
-            )
+        file = _file_of(window, number, y) if number in maps else None
+        if file is not None:
+            files.append(file)
         elif number in segments:
             unmapped.append(segments[number])
     known_damaged = {file.file.path for file in files if known_damage(file.file.path)}
     wrong = {part.path for part, _ in damages([file.file for file in files])}
+    if coarse := {file.number for file in files if file.file.path in wrong and _is_coarse(file)}:
+        files = [_fine(file) if file.number in coarse else file for file in files]
+        wrong |= {part.path for part, _ in damages([file.file for file in files])}
     for file in files:
         if file.file.path not in wrong:
             continue
@@ -101,6 +144,50 @@ def files_of(window: Window, y: Y) -> MapFiles:
             )
     usable = [file for file in files if file.file.path not in wrong]
     return MapFiles(tuple(sorted(usable)), tuple(unmapped))
+
+
+def _file_of(window: Window, number: int, y: Y) -> MapFile | None:
+    """The map of a segment, or the joined one with that number in the longest columns that a window
+    can use. None where it can't be used."""
+    catalogue, place = window.snap.recording.catalogue(), window.snap.place
+    line = catalogue.segments.lines.get(number, {})
+    width = line.get("offset_width") if y == "offset" else 1
+    if not isinstance(width, int):
+        return None
+    file, first = part_of(place, line, number, f"io.{y}"), first_of(line, number)
+    if first == number:
+        return MapFile(number, file, width)
+    if known_damage(file.path):
+        # its time is a loss
+        return None
+    step_s, map_part = 1, file
+    for longer_s, coarse in coarse_maps_of_line(place, line, number, f"io.{y}"):
+        is_whole = coarse.path in catalogue.coarse and not known_damage(coarse.path)
+        if is_whole and _fits(window, line, longer_s):
+            step_s, map_part = longer_s, coarse
+    return MapFile(number, map_part, width, Joined(first, step_s, file))
+
+
+def _is_coarse(file: MapFile) -> bool:
+    return file.joined is not None and file.joined.step_s > 1
+
+
+def _fine(file: MapFile) -> MapFile:
+    """A joined map in columns of a second."""
+    assert file.joined is not None
+    return file._replace(file=file.joined.fine, joined=file.joined._replace(step_s=1))
+
+
+def _fits(window: Window, line: Mapping[str, Any], step_s: int) -> bool:
+    """Whether columns and ends of a window do not cut the columns of a joined map."""
+    step_ns = step_s * SECOND
+    is_first_within = window.cuts_first and line["first_ns"] < window.first_ns
+    is_until_within = window.cuts_until and line["last_ns"] >= window.until_ns
+    return not (
+        window.interval_ns % step_ns
+        or (is_first_within and window.first_ns % step_ns)
+        or (is_until_within and window.until_ns % step_ns)
+    )
 
 
 class SegmentMaps:
@@ -139,7 +226,7 @@ class SegmentMaps:
         unmapped, last = sorted(segment.number for segment in files.unmapped), files.numbers[-1]
         # of deleted segments it has those from the first map on
         deleted = frame.window.snap.recording.facts.dropped_through
-        starts = [min(deleted + 1, files.numbers[0]), *(number + 1 for number in unmapped)]
+        starts = [min(deleted + 1, files.files[0].first), *(number + 1 for number in unmapped)]
         ends = [*(min(number - 1, last) for number in unmapped), last]
         times = frame.full_span[2:]
         return [
@@ -244,11 +331,12 @@ def _cut_reason(window: Window) -> str:
 
 def _within(files: MapFiles, spans: Sequence[Span]) -> list[MapFile]:
     """The maps of the segments of spans."""
-    numbers = files.numbers
     return [
-        file
+        file.within(first, last)
         for first, last, *_ in spans
-        for file in files.files[bisect_left(numbers, first) : bisect_right(numbers, last)]
+        for file in files.files[
+            bisect_left(files.numbers, first) : bisect_right(files.firsts, last)
+        ]
     ]
 
 
@@ -385,10 +473,14 @@ class MapReading(Reading):
         """Whether every I/O that meets the conditions has a latency: other maps do not tell those
         without one apart."""
         for window, files in self._reads:
-            numbers = {file.number for file in files}
+            read_of = {file.number: file for file in files}
             timed = self._find_files(window, "latency")
-            read = [file for file in timed.files if file.number in numbers]
-            if len(read) < len(numbers):
+            read = [
+                file.within(*read_of[file.number].segments)
+                for file in timed.files
+                if file.number in read_of
+            ]
+            if len(read) < len(read_of):
                 return False
             cells = self._cells_of(window, read, spent=False)
             if (cells.bucket == WITHOUT).any():
@@ -407,7 +499,8 @@ class MapReading(Reading):
         by = {*by, *(condition.field for condition in self._frame.question.filters)}
         size = 1 if self._frame.question.y is None else BLOCK
         blocks, edges = _divide(window, files, size)
-        folder, width = files[0].file.path.parent, files[0].width
+        folder = window.snap.place / MAPS / files[0].file.path.parent.name
+        width = files[0].width
         question = MapQuestion(
             folder, width, size, window.source, window.interval_ns, frozenset(by), is_timed
         )
@@ -437,14 +530,17 @@ def _meets(filters: Sequence[Filter], op: str | None, device: str | None) -> boo
 
 def _divide(
     window: Window, files: Sequence[MapFile], size: int
-) -> tuple[dict[int, tuple[File, ...]], list[File]]:
+) -> tuple[dict[int, tuple[File, ...]], list[File | CutMap]]:
     """Maps that the window holds whole, by block of so many segments, and maps that it cuts."""
     lines = window.snap.recording.catalogue().segments.lines
     blocks: dict[int, tuple[File, ...]] = {}
-    edges: list[File] = []
-    for number, file, _ in files:
+    edges: list[File | CutMap] = []
+    for map_file in files:
+        number, file, _, joined = map_file
         line = lines.get(number, {})
         first, last = line.get("first_ns"), line.get("last_ns")
+        if joined is not None and not _fits(window, line, joined.step_s):
+            file = joined.fine
         is_whole = (
             first is not None
             and last is not None
@@ -452,7 +548,9 @@ def _divide(
             and not (window.cuts_first and first < window.first_ns)
             and not (window.cuts_until and last >= window.until_ns)
         )
-        if is_whole:
+        if joined is not None and joined.cut is not None:
+            edges.append(CutMap(file, *joined.cut))
+        elif is_whole:
             blocks[number // size] = (*blocks.get(number // size, ()), file)
         else:
             edges.append(file)
