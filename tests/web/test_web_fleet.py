@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from iolab.archive import Archive, push
+from iolab.archive.labels import set_labels
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
@@ -29,6 +30,7 @@ def fleet_listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> It
     for seed, host in enumerate(("<b>db1", "db2", "web")):
         record(home / str(seed), segments=2 + seed, host=host, seed=seed)
         push(home / str(seed), archive)
+    set_labels(archive, "web", {"rack": "<i>r1"})
     store = Store([Path(f"archive:{archive.url}")])
     with serving(state_in(store, home / "data", home / "alerts.jsonl")) as listener:
         yield listener
@@ -37,7 +39,7 @@ def fleet_listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_keys_lead_to_the_worksheet_of_a_host(browser: Any, fleet_listener: Listener) -> None:
     with visited(browser, fleet_listener.url, width=1440, height=900) as page:
         page.wait_for_selector(ROWS)
-        assert page.locator(f"{ROWS} th").all_inner_texts() == ["<b>db1", "db2", "web"]
+        assert page.locator(f"{ROWS} th").all_inner_texts() == ["<b>db1", "db2", "web<i>r1"]
         page.wait_for_function(
             f"() => [...document.querySelectorAll('.matrix canvas')].every(canvas => ({_INK})(canvas) > 3)"
         )
@@ -57,6 +59,18 @@ def test_keys_lead_to_the_worksheet_of_a_host(browser: Any, fleet_listener: List
         page.locator(".matrix canvas").click(position={"x": 5, "y": 5})
         page.wait_for_url("**/worksheet#recording=web*")
         page.wait_for_selector(".worksheet section[data-statistic='io.ops']")
+
+
+def test_rows_of_a_label_lead_to_their_hosts(browser: Any, fleet_listener: Listener) -> None:
+    with visited(browser, fleet_listener.url, width=1440, height=900) as page:
+        page.wait_for_selector(ROWS)
+        page.get_by_label("Rows").select_option("rack")
+        page.wait_for_function(f"() => document.querySelectorAll('{ROWS}').length === 2")
+        assert page.locator(f"{ROWS} th").all_inner_texts() == ["-2 hosts", "<i>r11 host"]
+        page.locator(f"{ROWS} th button").nth(1).click()
+        page.wait_for_selector(f"{ROWS} th a")
+        assert page.locator(f"{ROWS} th a").all_inner_texts() == ["web"]
+        assert page.evaluate("location.hash").endswith("host=rack%3D%3Ci%3Er1")
 
 
 def test_the_page_is_accessible_and_fits(

@@ -112,7 +112,7 @@ function Controls() {
 					>
 						{[HOST, ...labelNames.value].map((name) => (
 							<option key={name} value={name}>
-								{name === HOST ? "Hosts" : `Sum of each ${visible(name)}`}
+								{name === HOST ? "Hosts" : `Each ${visible(name)}`}
 							</option>
 						))}
 					</select>

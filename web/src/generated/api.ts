@@ -270,11 +270,15 @@ export interface FieldValue {
 /**
  * A measure of all hosts of an archive.
  *
- * archives: URLs of all that are served. by: what has a row, `host` or a label. labels: their
- * names. p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. losses is the
- * number of records that were lost. Of several hosts, iops and losses are sums. p99 is of all
- * their I/Os, and utilization is the largest. Column c begins at t0_ns + c * interval_ns.
- * first_ns, last_ns: what the archive covers. clock: whether times count from 1970.
+ * All URLs that are served are in `archives`, and names of the hosts' labels in `labels`. What has
+ * a row is in `by`: `host` or a label.
+ *
+ * p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. Losses are the number of
+ * records that were lost. Of several hosts, iops and losses are sums. p99 is of all their I/Os,
+ * and utilization is the largest.
+ *
+ * Column c begins at t0_ns + c * interval_ns. The archive covers first_ns to last_ns. The clock
+ * says whether times count from 1970.
  */
 export interface FleetAnswer {
 	schema: 1;
@@ -295,9 +299,11 @@ export interface FleetAnswer {
 }
 
 /**
- * A row: the values of a host, or of all hosts with a value of a label, by column, null where
- * nothing was recorded. host: its name, or the value. hosts: how many. labels: of a host, by name.
- * recordings: of a host, in order of time. problem: why it has no values, else empty.
+ * A row: the values of a host, or of all hosts with a value of a label.
+ *
+ * Values are by column, null where nothing was recorded. The name of the host, or the value, is in
+ * `host`, and the number of hosts in `hosts`. Labels and recordings are those of one host,
+ * recordings in order of time. The problem says why there are no values, else it is empty.
  */
 export interface FleetHost {
 	host: string;
