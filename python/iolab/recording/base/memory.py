@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a process that records: freed memory is used for the next batch instead of being
-returned to the kernel, which would clear it again; after a segment is sealed, it is returned.
+"""Memory of a process that records. Freed memory is used for the next batch; the kernel would clear
+it again. After a segment is sealed, it is returned.
 """
 
 from __future__ import annotations

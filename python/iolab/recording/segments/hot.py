@@ -91,10 +91,14 @@ class HotLog:
 
 @dataclass(frozen=True)
 class HotRead:
-    """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and
-    bytes from there on. damaged: whether whole ones follow, or the last is as long as it says and
-    not what was written: so that it is no end that a kill tore or that is being written. span: the
-    first and last time in ns, None without rows. events: I/Os by source."""
+    """What a hot file holds.
+
+    Attributes:
+        batches: up to the first that is torn or damaged. good: bytes read well. dropped: bytes from
+        there on. damaged: whether whole batches follow, or the last one is complete and wrong. Then
+        the end is neither torn by a kill nor being written. span: the first and last time in ns,
+        None without rows. events: I/Os by source.
+    """
 
     batches: Sequence[pa.RecordBatch]
     good: int
