@@ -7,6 +7,9 @@ from typing import Any
 
 def version() -> str: ...
 def fio_bits() -> int: ...
+def crc32(data: bytes, value: int = 0) -> int:
+    """CRC-32 (that of zlib) of bytes; `value`: that of the bytes before them."""
+
 def crc32_of_file(path: Path) -> tuple[int, int]:
     """CRC-32 (that of zlib) of a file's content, and its bytes. OSError where it can't be read."""
 

@@ -3,16 +3,24 @@
 #
 # With BASE (a build of this machine, such as 2.3) only the modules are made, and the userland is that of BASE. Otherwise both are.
 # /build/source keeps its objects, so that the next call compiles what has changed. Runs inside the system that is being made.
+# If /build/kernel has a further kernel, only the modules for it are made, and added to an existing /build/new.
 set -eu
 name=$1
 base=${2-}
 kernel=$(ls /lib/modules | head -n 1)
+added=
+if [ -d /build/kernel/usr ]; then
+  added=1
+  kernel=$(ls /build/kernel/usr/lib/modules)
+  # Its modules and headers have to be where packages install them. This mount ends with the script.
+  mount -t overlay -o lowerdir=/build/kernel/usr:/usr overlay /usr
+fi
 new=/build/new
 export PATH="/usr/lib/ccache:$PATH" CCACHE_DIR=/build/ccache CCACHE_MAXSIZE=2G MAKEFLAGS="-j$(nproc)" KBUILD_BUILD_TIMESTAMP=
 
 cd /build/source
 config=all
-if [ -n "$base" ]; then config=kernel; fi
+if [ -n "$base$added" ]; then config=kernel; fi
 [ -f configure ] || sh autogen.sh >/dev/null
 flags="--with-config=$config --prefix=/usr --libdir=/usr/lib/$(gcc -print-multiarch) --sysconfdir=/etc --localstatedir=/var --disable-pyzfs
   --disable-systemd --with-linux=/lib/modules/$kernel/source --with-linux-obj=/lib/modules/$kernel/build"
@@ -24,9 +32,11 @@ if [ "$(cat .iolab-configured 2>/dev/null)" != "$wanted" ]; then
 fi
 make >/dev/null
 
-rm -rf "$new"
+[ -n "$added" ] || rm -rf "$new"
 mkdir -p "$new"
-if [ -n "$base" ]; then
+if [ -n "$added" ]; then
+  rm -rf "$new/lib/modules/$kernel"
+elif [ -n "$base" ]; then
   cp -a "/opt/openzfs/$base/." "$new/"
   rm -rf "$new/lib/modules" "$new/build.json"
 else
@@ -34,7 +44,7 @@ else
   rm -rf "$new/lib/modules" "$new/usr/src" "$new/usr/share/zfs/zfs-tests" "$new/usr/share/man"
 fi
 
-# a tree of modules beside the kernel's own
+# a tree for modprobe -d, with the kernel's own modules by a link
 own=$new/lib/modules/$kernel
 mkdir -p "$own/extra"
 find module -name '*.ko' -exec cp {} "$own/extra/" \;
@@ -44,6 +54,16 @@ for file in modules.builtin modules.builtin.modinfo modules.order; do
 done
 ln -sfn "/lib/modules/$kernel/kernel" "$own/kernel"
 depmod -b "$new" "$kernel"
+module_facts() {
+  echo "kernel $kernel"
+  for file in "$own"/extra/*.ko; do
+    echo "module $(basename "$file" .ko) $(modinfo -F srcversion "$file") $(readelf -n "$file" | sed -n 's/^ *Build ID: //p')"
+  done
+}
+if [ -n "$added" ]; then
+  module_facts >> /build/facts
+  exit 0
+fi
 
 libs=$(find "$new" -name 'libzfs.so.*' -printf '%h\n' | sort -u | tr '\n' ':')
 if LD_LIBRARY_PATH=$libs ldd "$(find "$new" -path '*sbin/zpool' | head -n 1)" | grep 'not found'; then
@@ -55,12 +75,9 @@ for program in $(find "$new/sbin" "$new/usr/sbin" "$new/bin" "$new/usr/bin" -max
   ln -sf openzfs-program "/usr/local/sbin/$program"
 done
 {
-  echo "kernel $kernel"
+  module_facts
   echo "compiler $(gcc --version | head -n 1)"
   echo "configure $(echo $flags)"
-  for file in "$own"/extra/*.ko; do
-    echo "module $(basename "$file" .ko) $(modinfo -F srcversion "$file") $(readelf -n "$file" | sed -n 's/^ *Build ID: //p')"
-  done
   for program in zpool zfs; do
     echo "program $program $(readelf -n "$(find "$new" -path "*sbin/$program" | head -n 1)" | sed -n 's/^ *Build ID: //p')"
   done

@@ -112,8 +112,8 @@ def test_the_catalogue_of_a_recording_and_a_trace(
     out = done(capsys, "catalog", "statistics", trace)
     assert "from events or counters, by csv; by op, process, latency, size\n" in out
     assert (
-        "not by device, file, mount, client, job, pid, thread, error, flags, queue, offset: what was recorded does not tell them"
-        in out
+        "not by device, file, mount, client, job, pid, thread, error, flags, queue, offset, enclosure, slot, pool, vdev: "
+        "what was recorded does not tell them" in out
     )
     found = {
         each["name"]: each

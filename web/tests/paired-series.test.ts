@@ -109,6 +109,8 @@ describe("a tree of which a part is shown", () => {
 		expect(trail(root, "/data/table").map((each) => each.name)).toEqual(["", "data", "table"]);
 		expect(trail(root, "").map((each) => each.name)).toEqual([""]);
 		expect(trail(root, "/gone").map((each) => each.name)).toEqual([""]);
+		const vdevs = branchOf(node("", { ...node("tank", { ...node("mirror-0"), own: 1 }) }) as never, "", "");
+		expect(vdevs.names).toEqual(["tank/mirror-0"]);
 	});
 
 	it("takes the sum of all from the service where devices are made of others", () => {

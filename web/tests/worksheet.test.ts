@@ -439,6 +439,8 @@ describe("what can be added", () => {
 	});
 	it("has a plain title", () => {
 		expect(titleOf("io.ops[latency]")).toBe("Disk: I/O operations by latency");
+		expect(titleOf("io.ops[vdev=tank/mirror-0][device]")).toBe("Disk: I/O operations by disk (vdev tank/mirror-0)");
+		expect(titleOf("zpool.ops[vdev=sda][vdev]")).toMatch(/ by disk \(disk sda\)$/);
 		expect(titleOf("file.bytes[process=fio][file]")).toBe("Files: throughput by file (process fio)");
 		expect(titleOf("io.ops[op=write][latency>=1ms]")).toBe("Disk: I/O operations (operation write, latency>=1ms)");
 		expect(titleOf("nfs.client.latency[phase]")).toBe("NFS mounts: latency by phase");

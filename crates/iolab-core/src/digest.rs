@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checksums of whole files.
+//! Checksums of bytes and whole files.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+/// CRC-32 (that of zlib) of bytes; `value`: that of the bytes before them.
+pub fn crc32(data: &[u8], value: u32) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(value);
+    hasher.update(data);
+    hasher.finalize()
+}
 
 /// CRC-32 (that of zlib) of a file's content, and its bytes.
 pub fn crc32_of_file(path: &Path) -> std::io::Result<(u32, u64)> {
@@ -22,5 +29,18 @@ pub fn crc32_of_file(path: &Path) -> std::io::Result<(u32, u64)> {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_have_the_checksum_of_the_whole() {
+        // the check value of CRC-32 (ISO 3309)
+        assert_eq!(crc32(b"123456789", 0), 0xcbf4_3926);
+        assert_eq!(crc32(b"6789", crc32(b"12345", 0)), 0xcbf4_3926);
+        assert_eq!(crc32(b"", 0xcbf4_3926), 0xcbf4_3926);
     }
 }

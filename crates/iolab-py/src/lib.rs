@@ -67,6 +67,13 @@ mod _core {
         fio_bins::take_over(bins)
     }
 
+    /// CRC-32 (that of zlib) of bytes; `value`: that of the bytes before them.
+    #[pyfunction]
+    #[pyo3(signature = (data, value = 0))]
+    fn crc32(data: &[u8], value: u32) -> u32 {
+        digest::crc32(data, value)
+    }
+
     /// CRC-32 (that of zlib) of a file's content, and its bytes. OSError where it can't be read.
     #[pyfunction]
     fn crc32_of_file(py: Python<'_>, path: std::path::PathBuf) -> PyResult<(u32, u64)> {

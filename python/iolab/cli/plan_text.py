@@ -31,7 +31,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"
     )
     if study.session_order:
-        how = "; each begins with a restart" if study.session_reboot else ""
+        how = "; each begins with a restart" if study.restarts else ""
         yield f"sessions: {', '.join(study.session_order)}{how}"
     if study.until is not None:
         looks = ", ".join(map(str, study.until.design.looks))

@@ -277,6 +277,7 @@ def _session(
         connection=prepared.connection,
         pools=prepared.pools,
         samba=prepared.samba,
+        disks=prepared.disks,
         is_shared=shared,
     )
     before = {

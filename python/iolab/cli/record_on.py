@@ -43,7 +43,7 @@ class Asked:
 class Ready:
     """What a session needs. `origin`: for `recording.json`. `connection`: see
     `recorder.session.Session`; None for this machine.
-    `pools`, `samba`: see there as well."""
+    `pools`, `samba`, `disks`: see there as well."""
 
     settings: Settings
     launcher: Launcher
@@ -52,6 +52,7 @@ class Ready:
     connection: Callable[[], Mapping[str, Any]] | None = None
     pools: Callable[[], Sequence[str]] | None = None
     samba: Callable[[], Sequence[str]] | None = None
+    disks: Callable[[], Sequence[str]] | None = None
 
 
 @contextmanager
@@ -97,6 +98,7 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
         {"devices": [device.name for device in devices]},
         pools=_pools(asked, lambda *words: [*words]),
         samba=_samba(asked, lambda *words: [*words]),
+        disks=_disks(asked, lambda *words: [*words]),
     )
 
 
@@ -126,6 +128,7 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         lambda: launcher.connection,
         _pools(asked, launcher.session),
         _samba(asked, launcher.session),
+        _disks(asked, launcher.session),
     )
 
 
@@ -144,6 +147,17 @@ def _samba(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
     from ..recorder.smb_sink import SCRIPT
 
     if "syscall" not in asked.settings.sources:
+        return None
+    return lambda: session("sh", "-c", SCRIPT)
+
+
+def _disks(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
+    """What runs the shell that reads the places of disks; None where no disks are recorded.
+    `session`: a command as it is run there."""
+    from ..recorder.disk_sink import SCRIPT
+    from ..recorder.settings import COUNTERS
+
+    if {"block", COUNTERS}.isdisjoint(asked.settings.sources):
         return None
     return lambda: session("sh", "-c", SCRIPT)
 

@@ -81,18 +81,30 @@ def command() -> None:
     help="An additional build: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
     "+FILE.patch for patches on top. Several are allowed; the second time compiles what has changed.",
 )
-def build(rig: str, builds: tuple[str, ...]) -> int:
+@click.option(
+    "--kernel",
+    "kernels",
+    metavar="NAME=PACKAGE|TREE",
+    multiple=True,
+    help="An additional kernel: NAME=PACKAGE[/SUITE] of Debian, or NAME=DIRECTORY to compile it; NAME alone is an "
+    "existing one. Each --build is compiled for these too. Several are allowed.",
+)
+def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...]) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
     from ..rigs.builds import build_rig
+    from ..rigs.kernels import parse_kernel
     from ..rigs.recipe import find_rig
     from ..rigs.source_tree import parse_request
 
     requests = [parse_request(text) for text in builds]
+    kernel_requests = [parse_kernel(text) for text in kernels]
     stages = build_rig(
         find_rig(rig),
         requests,
         say,
         lambda record: tell(f"{record.name:<16}{record.seconds:.0f} s"),
+        kernel_requests,
+        lambda record: tell(f"{record.name:<16}{record.release}, {record.seconds:.0f} s"),
     )
     for stage in stages:
         tell(f"{stage.name:<16}{'existing' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
@@ -133,8 +145,45 @@ def builds(rig: str, delete: str | None, style: str) -> int:
     for record in rows:
         tell(
             f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
-            f"sources {record.digest[:12]}; kernel {record.kernel}; {record.compiler}; {record.seconds:.0f} s; {record.configure}"
+            f"sources {record.digest[:12]}; kernel {', '.join([record.kernel, *(kernel.release for kernel in record.kernels.values())])}; "
+            f"{record.compiler}; {record.seconds:.0f} s; {record.configure}"
         )
+    return 0
+
+
+@command.command()
+@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@click.option(
+    "--delete",
+    metavar="NAME",
+    help="Delete a kernel; the next 'rig build' takes its modules out of the image.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write it.",
+)
+def kernels(rig: str, delete: str | None, style: str) -> int:
+    """List the kernels that were added to a rig."""
+    from ..hosts.kinds.rig import rig_home
+    from ..rigs.kernels import delete_kernel, kernel_records
+    from ..rigs.recipe import find_rig
+
+    home = rig_home(find_rig(rig).name)
+    if delete is not None:
+        delete_kernel(home, delete)
+    rows = list(kernel_records(home))
+    if style == "json":
+        data = [record.as_data() for record in rows]
+        tell_json({"schema": 1, "kind": "kernels", "kernels": data})
+        return 0
+    if not rows:
+        tell("no kernel was added")
+    for record in rows:
+        tell(f"{record.name:<16}{record.release}; {record.sources}; {record.seconds:.0f} s")
     return 0
 
 
@@ -225,6 +274,13 @@ def check(rig: str) -> int:
     help="Delay of the link in each direction, such as 20ms. Default: none.",
 )
 @click.option(
+    "--kernel",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="A kernel that 'iolab rig build --kernel' added; 'default' is the recipe's.",
+)
+@click.option(
     "--allow-reboot",
     is_flag=True,
     help="A reboot starts the machine again, with its files. Without it, the machine ends.",
@@ -258,6 +314,7 @@ def up(
             cpus,
             _link(more["network"], more["mbps"], more["delay"]),
             more["allow_reboot"],
+            more["kernel"],
         ),
         say,
     )
@@ -335,6 +392,7 @@ def list_machines(style: str) -> int:
 
 
 def _machine_line(state: RigState) -> str:
+    from ..hosts.kinds.rig import OWN_KERNEL
     from ..units import format_quantity
 
     limits = [
@@ -354,10 +412,11 @@ def _machine_line(state: RigState) -> str:
         format_quantity(state.memory_bytes, "B", 3),
         f"{state.cpus} CPUs",
         state.accelerator,
+        f"kernel {state.kernel}" if state.kernel != OWN_KERNEL else "",
         f"port {state.port}",
-        *filter(None, link),
+        *link,
     ]
-    return f"{state.name:<16}{state.rig:<12}{alive}; {', '.join(parts)}"
+    return f"{state.name:<16}{state.rig:<12}{alive}; {', '.join(filter(None, parts))}"
 
 
 @command.command(context_settings={"ignore_unknown_options": True})

@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
+from ..recording.base.disks import periods_of
 from ..recording.base.layout import is_recording, keep_private
 from ..recording.base.lock import LOCK
+from ..recording.base.memory import keep_freed_memory
 from ..recording.write.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.manage import begin
@@ -31,6 +31,7 @@ from . import archiving
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
+from .disk_sink import DiskPlaces, DiskSink
 from .intake import Sink
 from .launch import Launcher
 from .recorder import Heard, Outcome, Parts, Recorder, wait_readable
@@ -112,7 +113,7 @@ class KeepingSink(Sink):
             # a fault here must not go unheard, nor end what records
             self._words.append(f"statistics are not kept: {type(error).__name__}: {error}")
         try:
-            self._writer.join_maps(lambda: not self._ending)
+            self._writer.map_joiner.join(lambda: not self._ending)
         except IolabError as error:
             self._words.append(f"old maps are not joined: {error}")
         except Exception as error:
@@ -130,21 +131,6 @@ class KeepingSink(Sink):
 NICENESS = 5
 """Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own,
 for it must not come late."""
-
-
-POOL, POOL_CHOICE = "jemalloc", "ARROW_DEFAULT_MEMORY_POOL"
-"""Arrow's memory pool of a recorder, and the environment variable by which a user chooses another
-one. Arrow's default returns the memory of each batch to the kernel, which clears it again."""
-
-DECAY_MS = 10_000
-"""For how long freed memory may stay with the recorder."""
-
-
-def use_memory_pool() -> None:
-    """Allocate Arrow's memory by `POOL` where this build of Arrow has it."""
-    if POOL_CHOICE not in os.environ and POOL in pa.supported_memory_backends():
-        pa.jemalloc_set_decay_ms(DECAY_MS)
-        pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 
 def preload(*more: str) -> None:
@@ -225,7 +211,8 @@ def open_writer(
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
     """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock
     is ahead in this session."""
-    writer.connect(
+    writer.note_origin(
+        "connection",
         {"host": connection["host"], **connection["connection"]},
         {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")},
     )
@@ -261,6 +248,7 @@ class Session:
         connection: Callable[[], Mapping[str, Any]] | None = None,
         pools: Callable[[], Sequence[str]] | None = None,
         samba: Callable[[], Sequence[str]] | None = None,
+        disks: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
         """`is_shared`: see `open_writer`; names of files and command lines are private
@@ -270,13 +258,14 @@ class Session:
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it
         is reached now. `pools`: see `PoolSink`; None where pools are not requested. `samba`: see
-        `SmbSink`; None where system calls are not recorded.
+        `SmbSink`; None where system calls are not recorded. `disks`: see `DiskSink`; None where no
+        disks are recorded.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
-        self._samba = samba
+        self._samba, self._disks = samba, disks
         self._push = (
             None
             if settings.archive is None
@@ -318,7 +307,7 @@ class Session:
 
     def run(self) -> Outcome:
         """Record."""
-        use_memory_pool()
+        keep_freed_memory()
         if self._is_shared:
             return self._recorder.run()
         os.umask(0o077)
@@ -344,8 +333,14 @@ class Session:
         sink = kept_beside(writer, self._settings, self._heard.notice)
         if self._pools is not None:
             sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        if self._disks is not None:
+            begin_ns = writer.facts.sessions[-1]["from_ns"] or 0
+            places = DiskPlaces(periods_of(writer.facts.origin), begin_ns)
+            sink = DiskSink(sink, self._disks, places, writer.note_origin)
         if self._samba is not None:
-            sink = SmbSink(sink, self._samba, self._heard.notice)
+            samba = SmbSink(sink, self._samba, self._heard.notice)
+            samba.prepare()
+            sink = samba
         if self._push is not None:
             sink = archiving.ArchivingSink(
                 sink,

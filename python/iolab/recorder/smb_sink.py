@@ -28,6 +28,20 @@ SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/samba/bin; ex
 while read -r pid; do
   file=
 
+  # A server that runs already: any of its processes.
+
+  if [ "$pid" = any ]; then
+    pid=
+
+    for process in /proc/[0-9]*; do
+      name=
+      [ ! -r "$process/comm" ] || read -r name <"$process/comm"
+      [ "$name" != smbd ] || { pid=${process#/proc/}; break; }
+    done
+
+    [ -n "$pid" ] || { echo =end; continue; }
+  fi
+
   # Only a server that root started chooses the configuration: programs of root read it here.
 
   exe=$(readlink "/proc/$pid/exe" 2>/dev/null)
@@ -69,7 +83,8 @@ while read -r pid; do
 done
 """
 """Run by a shell on the host: each line of input, the number of a process of Samba, has one answer.
-It ends with its input."""
+It ends with its input. The answer to `ANY` is empty where no server runs."""
+ANY = "any"
 
 LONGEST = 1 << 24
 """Bytes of an answer; a longer one is not understood."""
@@ -310,9 +325,22 @@ class SmbSink(Sink):
         self._asked_at: float | None = None
         """When the question was sent that has no answer yet."""
         self._again_at = self._refresh_at = 0.0
+        self._is_early = False
+        """Whether the question without an answer was `ANY`."""
         self._retries: dict[int, tuple[float, float]] = {}
         """By number of a process without a user: when to ask again, and the wait after that."""
         self._said: set[str] = set()
+
+    def prepare(self) -> None:
+        """Ask for the shares of a server that runs already, without waiting: its next connection has
+        them from its first call."""
+        self._is_early = self._send(ANY)
+
+    def tick(self, now_ns: int) -> None:
+        """Take the answer to `prepare`, then see `Sink`."""
+        if self._is_early:
+            self._take()
+        self._sink.tick(now_ns)
 
     def append_events(self, batch: pa.RecordBatch) -> None:
         """Add share and user where the batch has calls of Samba, then see `Sink`."""
@@ -373,17 +401,8 @@ class SmbSink(Sink):
             or not (unanswered or now >= self._refresh_at)
         ):
             return
-        pid = min(unanswered or [pid for pid, _ in connections])
-        try:
-            if self._shell is None:
-                self._shell = HostShell(self._begin(), has_input=True)
-            self._shell.send(str(pid))
-        except OSError as error:
-            self._say((NO_SHELL % error.strerror) if self._shell is None else SILENT)
-            self._end()
-            self._again_at = self._refresh_at = now + _LATER_S
+        if not self._send(str(min(unanswered or [pid for pid, _ in connections]))):
             return
-        self._asked_at = now
         self._again_at, self._refresh_at = now + _SOON_S, now + _LATER_S
         if len(self._retries) > _MOST:
             self._retries = {}
@@ -393,6 +412,21 @@ class SmbSink(Sink):
             self._retries[other] = (now + wait_s, min(2 * wait_s, _LATER_S))
         if unanswered and self._waits:
             self._take(_WAIT_S)
+
+    def _send(self, line: str) -> bool:
+        """Send a question; False where the shell is not there."""
+        now = self._now()
+        try:
+            if self._shell is None:
+                self._shell = HostShell(self._begin(), has_input=True)
+            self._shell.send(line)
+        except OSError as error:
+            self._say((NO_SHELL % error.strerror) if self._shell is None else SILENT)
+            self._end()
+            self._again_at = self._refresh_at = now + _LATER_S
+            return False
+        self._asked_at = now
+        return True
 
     def _take(self, patience_s: float = 0.0) -> None:
         """Take what the shell printed."""
@@ -409,6 +443,9 @@ class SmbSink(Sink):
                 self._fail(FOREIGN if data else SILENT)
                 return
             self._text += data
+            if self._text == b"=end\n":
+                self._end()  # no server runs
+                return
             if self._text.endswith(b"\n=end\n"):
                 self._learn()
                 return
@@ -417,8 +454,11 @@ class SmbSink(Sink):
 
     def _learn(self) -> None:
         answer = parse_answer(self._text.decode("utf-8", "replace").removesuffix("\n=end\n"))
+        is_early, self._is_early = self._is_early, False
         self._text, self._asked_at = b"", None
         self._sessions.learn(answer)
+        if is_early:
+            return  # troubles are named when Samba is used
         # without users there is nothing to wait for; shares may change
         self._waits = answer.trouble is None
         if answer.trouble is not None:
@@ -440,6 +480,7 @@ class SmbSink(Sink):
 
     def _end(self) -> None:
         shell, self._shell, self._text, self._asked_at = self._shell, None, b"", None
+        self._is_early = False
         if shell is not None:
             shell.end(1.0)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RunError, sudo_command
-from ..hosts.kinds.rig import rig_home
+from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, rig_home
 from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
 
@@ -149,7 +149,7 @@ class Builder:
         parts = {
             "packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
             **{stage.name: self._rig.digest(stage) for stage in recipe.stages},
-            "image": repr((recipe.size, own_builds(self._home))),
+            "image": repr((recipe.size, own_builds(self._home), *own_kernels(self._home).values())),
         }
         for name, part in parts.items():
             digests[name] = chain = _chain_digest(chain, part)
@@ -278,6 +278,11 @@ class Builder:
             shutil.copy(images[-1], self._home / name)
         self._take_own_builds()
         image = self._home / IMAGE
+        with self._kernel_modules():
+            self._make_file_system(image)
+        self._give_to_caller()
+
+    def _make_file_system(self, image: Path) -> None:
         new = image.with_suffix(".new")
         with new.open("wb") as file:
             file.truncate(self._rig.recipe.size)
@@ -299,7 +304,6 @@ class Builder:
             "mkfs.ext4",
         )
         new.rename(image)
-        self._give_to_caller()
 
     def _take_own_builds(self) -> None:
         """Add the user's builds to those of the recipe; remove deleted ones."""
@@ -315,6 +319,33 @@ class Builder:
                 symlinks=True,
                 copy_function=os.link,
             )
+
+    @contextlib.contextmanager
+    def _kernel_modules(self) -> Iterator[None]:
+        """Add the modules of further kernels to the tree, for the image alone: stages take the
+        kernel that has modules in the tree."""
+        place = self._tree / "usr/lib/modules"
+        for old in place.glob(f"*/{KERNEL_FILE}"):  # of an image that was interrupted
+            shutil.rmtree(old.parent)
+        directories = []
+        try:
+            for name in own_kernels(self._home):
+                root = self._home / KERNELS / name / "root"
+                for modules in (root / "usr/lib/modules").iterdir():
+                    directories.append(place / modules.name)
+                    directories[-1].mkdir()
+                    os.link(root / KERNEL_FILE, directories[-1] / KERNEL_FILE)
+                    shutil.copytree(
+                        modules,
+                        directories[-1],
+                        symlinks=True,
+                        dirs_exist_ok=True,
+                        copy_function=os.link,
+                    )
+            yield
+        finally:
+            for directory in directories:
+                shutil.rmtree(directory, ignore_errors=True)
 
     def _give_to_caller(self) -> None:
         """Under sudo, what is needed to start machines belongs to the user who called it."""
@@ -405,10 +436,12 @@ class Builder:
 
 
 def first_error(said: str) -> str:
-    """Why a build failed: that the disk is full, else the compiler's first error with its file and
-    line; empty where neither is said."""
+    """Why a build failed: that the disk is full, else why sources can't be configured, else the
+    compiler's first error with its file and line; empty without any of these."""
     if "No space left on device" in said:
         return "the disk is full (No space left on device)"
+    if match := re.search(r"^configure: error:\s*(.*(?:\n\s+\*\*\*.*)*)", said, re.MULTILINE):
+        return " ".join(re.sub(r"(?m)^\s*\*\*\*\s*", " ", match[1]).split())[:200]
     place = r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$"
     match = re.search(place, said, re.MULTILINE) or re.search(
         r"^(\S+): fatal error: (.+)$", said, re.MULTILINE
@@ -422,6 +455,14 @@ def own_builds(home: Path) -> dict[str, str]:
     for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
         directories[path.parent.parent.name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     return directories
+
+
+def own_kernels(home: Path) -> dict[str, str]:
+    """Complete kernels that were added: by name a word that changes with each."""
+    return {
+        path.parent.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in sorted((home / KERNELS).glob(f"*/root/{KERNEL_FILE}"))
+    }
 
 
 def _last(said: str) -> str:

@@ -9,7 +9,6 @@ changed, and `root`, which goes into the image. `root` is replaced only by a bui
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -20,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UsageError
+from ..hosts.kinds.rig import KERNELS, rig_home
 from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
+from .kernels import KernelMaker, KernelRecord, KernelRequest, find_kernel
 from .recipe import Rig
 from .source_tree import (
     BUILD_NAME,
     BuildRequest,
     apply_patch,
     fetch_sources,
-    file_digests,
     patch_digests,
     split_sources,
-    tree_digest,
+    update_tree,
 )
 
 SCHEMA = 1
@@ -40,15 +40,28 @@ would have no effect."""
 
 
 @dataclass(frozen=True)
+class KernelModules:
+    """The modules of a build for a further kernel.
+
+    Attributes:
+        release: of the kernel. modules: name to srcversion and build-id.
+    """
+
+    release: str
+    modules: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
 class BuildRecord:
     """What a build was made of: `build.json`.
 
     Attributes:
-        sources: as requested; digest: of all files that were compiled, so that builds with equal
-        digests have the same sources. revision: git's full name of it, empty where the sources come
-        from no commit. patches: name to digest. userland: the build that it comes from, empty if it
-        was built too. version, kernel, compiler, configure: of the build. modules: name to
+        sources: as requested. digest: of all compiled files, so that builds with equal digests have
+        the same sources. revision: the full name of git, empty if the sources are from no commit.
+        patches: name to digest. userland: the build that it comes from, empty if it was built too.
+        version, kernel, compiler, configure: of the build. modules: name to
         srcversion and build-id; programs: name to build-id. seconds: what the last building took.
+        kernels: further kernels that it has modules for, by name.
     """
 
     name: str
@@ -64,6 +77,14 @@ class BuildRecord:
     modules: dict[str, list[str]] = field(default_factory=dict)
     programs: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    kernels: dict[str, KernelModules] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        modules = {
+            name: KernelModules(**value) if isinstance(value, dict) else value
+            for name, value in self.kernels.items()
+        }
+        object.__setattr__(self, "kernels", modules)
 
     def as_data(self) -> dict[str, Any]:
         """As plain data."""
@@ -99,28 +120,47 @@ def build_rig(
     requests: Sequence[BuildRequest],
     said: Callable[[str], None],
     built: Callable[[BuildRecord], None] = lambda _: None,
+    kernels: Sequence[KernelRequest] = (),
+    installed: Callable[[KernelRecord], None] = lambda _: None,
 ) -> list[Done]:
-    """Build the missing stages of a rig and builds of the user, and put them into its image.
+    """Build the missing stages of a rig, install kernels, and build what the user requests, for the
+    recipe's kernel and for `kernels`; put all of it into the image.
 
-    `built` is called with each build of the user. Returns the stages of the rig. Raises RunError
-    where a stage or a build fails; the next call continues there.
+    `installed` is called with each kernel, `built` with each build. Returns the stages of the rig. Raises RunError
+    where a stage, a kernel or a build fails; the next call continues there.
     """
     stages = Builder(rig, said).build()
+    for kernel in kernels:
+        if kernel.is_new:
+            installed(KernelMaker(rig, Builder(rig, said), said).make(kernel))
+        else:
+            find_kernel(rig_home(rig.name), kernel.name)
+    names = [kernel.name for kernel in kernels]
     for request in requests:
-        built(BuildMaker(rig, Builder(rig, said), said).make(request))
-    if requests:
+        built(BuildMaker(rig, Builder(rig, said), said, names).make(request))
+    if requests or kernels:
         stages = [stage for stage in stages if stage.seconds is not None and stage.name != "image"]
         stages += Builder(rig, said).build()[-1:]
     return stages
 
 
 class BuildMaker:
-    """Makes the user's builds in a rig with complete stages. `said` is called with each step."""
+    """Makes the user's builds in a rig with complete stages. `said` is called with each step.
 
-    def __init__(self, rig: Rig, builder: Builder, said: Callable[[str], None]) -> None:
+    `kernels`: names of further kernels that the modules are compiled for.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        builder: Builder,
+        said: Callable[[str], None],
+        kernels: Sequence[str] = (),
+    ) -> None:
         if rig.recipe.builds is None:
             raise UsageError("has no [builds]: nothing can be built in it", where=rig.name)
         self._rig, self._recipe, self._builder, self._said = rig, rig.recipe.builds, builder, said
+        self._kernels = [find_kernel(builder.home, name) for name in kernels]
         self._home = builder.home / OWN_BUILDS
         self._of_recipe = builder.tree / self._recipe.directory.lstrip("/")
 
@@ -149,12 +189,16 @@ class BuildMaker:
                     for patch in request.patches:
                         text = _present_parts(patch, fresh) if is_known else None
                         apply_patch(patch, fresh, text)
-                    self._begin_with_objects_of(request, place)
-                    digest = update_tree(fresh, place / "source", place / "files.json")
-                self._said(f"{request.name}: compiling")
-                self._run(
-                    self._recipe.run, [request.name, *([request.base] if is_known else [])], place
-                )
+                    digest = ""
+                    for kernel in (None, *self._kernels):
+                        source, manifest = _object_names(kernel)
+                        self._begin_with_objects_of(request, place, kernel)
+                        digest = update_tree(fresh, place / source, place / manifest)
+                words = [request.name, *([request.base] if is_known else [])]
+                for kernel in (None, *self._kernels):
+                    what = f"{request.name}: compiling"
+                    self._said(f"{what} for the kernel '{kernel.name}'" if kernel else what)
+                    self._run(self._recipe.run, words, place, kernel)
                 record = self._record(
                     request, place, revision, digest, is_known, time.monotonic() - begin
                 )
@@ -177,17 +221,28 @@ class BuildMaker:
             shutil.rmtree(place / "old", ignore_errors=True)
         return record
 
-    def _run(self, script: Sequence[str], words: Sequence[str], place: Path) -> None:
+    def _run(
+        self,
+        script: Sequence[str],
+        words: Sequence[str],
+        place: Path,
+        kernel: KernelRecord | None = None,
+    ) -> None:
+        """Run a script of the recipe, with the directory of a build at /build; a further kernel is
+        at /build/kernel, with sources of its own."""
         inside = self._builder.tree / "rig"
         inside.mkdir(exist_ok=True)
         shutil.copy(self._rig.directory / script[0], inside / script[0])
         cache = self._home.parent / "ccache"
         cache.mkdir(exist_ok=True)
+        what = f"the build '{place.name}'"
+        mounts = {place: "/build", cache: "/build/ccache"}
+        if kernel is not None:
+            what += f" for the kernel '{kernel.name}' ({kernel.release})"
+            mounts[self._builder.home / KERNELS / kernel.name / "root"] = "/build/kernel"
+            mounts[place / _object_names(kernel)[0]] = "/build/source"
         self._builder.inside(
-            ["sh", f"/rig/{script[0]}", *script[1:], *words],
-            f"the build '{place.name}'",
-            {place: "/build", cache: "/build/ccache"},
-            place / "build.log",
+            ["sh", f"/rig/{script[0]}", *script[1:], *words], what, mounts, place / "build.log"
         )
 
     def _fetch(self, request: BuildRequest, fresh: Path, is_known: bool) -> str:
@@ -238,23 +293,26 @@ class BuildMaker:
                 Path(directory, "fetched").rename(place)
         return place
 
-    def _begin_with_objects_of(self, request: BuildRequest, place: Path) -> None:
+    def _begin_with_objects_of(
+        self, request: BuildRequest, place: Path, kernel: KernelRecord | None
+    ) -> None:
         """A new build of a base that another was made of begins with a copy of its objects: only
         what differs is compiled."""
-        if (place / "source").exists():
+        source, manifest = _object_names(kernel)
+        if (place / source).exists():
             return
         for record in records(self._home.parent):
             other = self._home / record.name
             if (
                 split_sources(record.sources)[0].partition("@")[0] == request.base
-                and (other / "files.json").exists()
+                and (other / manifest).exists()
             ):
                 self._said(f"{request.name}: begins with the objects of {record.name}")
-                new = place / "source.new"
+                new = place / f"{source}.new"
                 shutil.rmtree(new, ignore_errors=True)
-                shutil.copytree(other / "source", new, symlinks=True)
-                shutil.copy(other / "files.json", place / "files.json")
-                new.rename(place / "source")
+                shutil.copytree(other / source, new, symlinks=True)
+                shutil.copy(other / manifest, place / manifest)
+                new.rename(place / source)
                 return
 
     def _record(
@@ -267,13 +325,17 @@ class BuildMaker:
         seconds: float,
     ) -> BuildRecord:
         facts: dict[str, str] = {}
-        modules: dict[str, list[str]] = {}
+        modules: dict[str, dict[str, list[str]]] = {}
         programs: dict[str, str] = {}
+        release = ""
         for line in (place / "facts").read_text("utf-8").splitlines():
             key, _, rest = line.partition(" ")
-            if key == "module":
+            if key == "kernel":
+                release = rest
+                facts.setdefault(key, rest)
+            elif key == "module":
                 name, *identity = rest.split(" ")
-                modules[name] = identity
+                modules.setdefault(release, {})[name] = identity
             elif key == "program":
                 name, _, programs[rest.partition(" ")[0]] = rest.partition(" ")
             else:
@@ -289,44 +351,20 @@ class BuildMaker:
             kernel=facts.get("kernel", ""),
             compiler=facts.get("compiler", ""),
             configure=facts.get("configure", ""),
-            modules=modules,
+            modules=modules.get(facts.get("kernel", ""), {}),
             programs=programs,
             seconds=round(seconds, 1),
+            kernels={
+                kernel.name: KernelModules(kernel.release, modules.get(kernel.release, {}))
+                for kernel in self._kernels
+            },
         )
 
 
-def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
-    """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what
-    is newer than its object.
-
-    Files that are not in `fresh` stay (objects), except those of an earlier call that were deleted
-    since. In the beginning files keep their time, as rules of autotools compare it; later
-    ones are newer than every object. Returns a digest of all files.
-    """
-    before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
-    now = file_digests(fresh)
-    source.mkdir(exist_ok=True)
-    for path in sorted(fresh.rglob("*")):
-        name = path.relative_to(fresh).as_posix()
-        target = source / name
-        if path.is_dir() and not path.is_symlink():
-            target.mkdir(exist_ok=True)
-            continue
-        if before.get(name) == now[name] and os.path.lexists(target):
-            continue
-        target.unlink(missing_ok=True)
-        if path.is_symlink():
-            target.symlink_to(path.readlink())
-        else:
-            target.write_bytes(path.read_bytes())
-            status = path.stat()
-            target.chmod(status.st_mode & 0o777)
-            if not before:
-                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    for name in set(before) - set(now):
-        (source / name).unlink(missing_ok=True)
-    manifest.write_text(json.dumps(now) + "\n", "utf-8")
-    return tree_digest(now)
+def _object_names(kernel: KernelRecord | None) -> tuple[str, str]:
+    """Names of the directory of sources with objects for a kernel, and of the list of its files."""
+    suffix = "" if kernel is None else f".{kernel.name}"
+    return f"source{suffix}", f"files{suffix}.json"
 
 
 def _present_parts(patch: Path, tree: Path) -> str:

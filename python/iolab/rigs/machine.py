@@ -20,6 +20,7 @@ from ..files import write_atomically
 from ..hosts.base.orphans import start_ticks
 from ..hosts.kinds.rig import (
     MACHINES,
+    OWN_KERNEL,
     STATE_FILE,
     RigHost,
     RigOptions,
@@ -28,11 +29,20 @@ from ..hosts.kinds.rig import (
     machine_home,
     machines,
     rig_home,
+    running_machine,
 )
 from .build import image_version
+from .kernels import find_kernel
 from .network import NetworkState, configure, end_unused, find_network, join, write_names
 from .process import cpu_wait, end_process, reap
-from .qemu import PROGRAM, MachineOptions, choose_accelerator, command, disk_file
+from .qemu import (
+    PROGRAM,
+    MachineOptions,
+    choose_accelerator,
+    command,
+    disk_file,
+    kernel_words,
+)
 
 BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
 """Until ssh answers; an emulated machine needs about half a minute where it has two cores for
@@ -68,6 +78,7 @@ def up(
                     states.append(_start(state, options))
         for state in states:
             _await(state)
+            _check_kernel(state)
         if options.link is not None:
             _connect(states, find_network(options.link.network))
     except BaseException:
@@ -99,6 +110,45 @@ def down(name: str) -> bool:
         _forget(place)
     end_unused()
     return ended
+
+
+def restart(name: str, kernel: str) -> RigState:
+    """End a machine and start it again with a kernel, and wait until it answers. Its disks remain;
+    what was written to its image is lost.
+
+    Raises UsageError where the rig does not have the kernel, RunError where the machine does not
+    start.
+    """
+    state = running_machine(name)
+    home = machine_home(state.rig, name)
+    with _hold(state.rig):
+        words = json.loads((home / "command.json").read_text("utf-8"))
+        words_of_kernel = kernel_words(state.rig, kernel)
+        for option, value in zip(words_of_kernel[::2], words_of_kernel[1::2], strict=True):
+            words[words.index(option) + 1] = value
+        end_process(state.pid, state.started)
+        version = image_version(state.rig) or state.version
+        state = _launch(replace(state, kernel=kernel, version=version), words, home)
+    _await(state)
+    _check_kernel(state)
+    if state.network:
+        _connect([state], find_network(state.network))
+    return state
+
+
+def _check_kernel(state: RigState) -> None:
+    """RunError where a machine runs another kernel than it was started with."""
+    if state.kernel == OWN_KERNEL:
+        return
+    release = find_kernel(rig_home(state.rig), state.kernel).release
+    with RigHost(RigOptions(name=state.name)) as host:
+        running = host.run(["uname", "-r"]).stdout.strip()
+    if running != release:
+        raise RunError(
+            f"runs the kernel {running} instead of {release}",
+            where=f"rig:{state.name}",
+            hint=f"'iolab rig build {state.rig}' puts its modules into the image",
+        )
 
 
 def command_line_of(name: str, words: tuple[str, ...]) -> list[str]:
@@ -150,6 +200,7 @@ def _plan(
         link_bits_per_s=link.bits_per_s if link else None,
         link_delay_s=link.delay_s if link else 0.0,
         can_reboot=options.can_reboot,
+        kernel=options.kernel,
     )
 
 
@@ -159,28 +210,27 @@ def _start(planned: RigState, options: MachineOptions) -> RigState:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     try:
-        return _launch(planned, options, home)
+        for disk in options.disks.names:
+            with disk_file(home, disk).open("wb") as file:
+                file.truncate(options.disks.size_bytes)
+        words = command(
+            planned.rig,
+            planned.accelerator,
+            options,
+            port=planned.port,
+            home=home,
+            address=planned.address,
+        )
+        return _launch(planned, words, home)
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
 
 
-def _launch(planned: RigState, options: MachineOptions, home: Path) -> RigState:
-    disks = options.disks
-    for disk in disks.names:
-        with disk_file(home, disk).open("wb") as file:
-            file.truncate(disks.size_bytes)
+def _launch(planned: RigState, words: list[str], home: Path) -> RigState:
     port = planned.port
     key = (rig_home(planned.rig) / "host_key.pub").read_text("utf-8").split()
     (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {key[0]} {key[1]}\n", "utf-8")
-    words = command(
-        planned.rig,
-        planned.accelerator,
-        options,
-        port=port,
-        home=home,
-        address=planned.address,
-    )
     (home / "command.json").write_text(json.dumps(words, indent=1) + "\n", "utf-8")
     try:
         with (home / "qemu.log").open("wb") as log:

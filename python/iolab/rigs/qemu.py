@@ -15,8 +15,9 @@ from pathlib import Path
 from ..errors import RunError
 from ..hosts.facts.host_facts import boot_id
 from ..hosts.kinds.local import LocalHost
-from ..hosts.kinds.rig import rig_home
+from ..hosts.kinds.rig import KERNELS, OWN_KERNEL, rig_home
 from .build import IMAGE, INITRD, KERNEL, image_version
+from .kernels import find_kernel
 from .network import Link, card
 
 PROGRAM = "qemu-system-x86_64"
@@ -58,6 +59,7 @@ class MachineOptions:
     Attributes:
         cpus: None for those of this machine, at most 4. link: to a private network, None for none.
         can_reboot: whether a reboot starts it again, with its files; otherwise it ends.
+        kernel: the name of the kernel to boot.
     """
 
     disks: Disks
@@ -65,6 +67,7 @@ class MachineOptions:
     cpus: int | None = None
     link: Link | None = None
     can_reboot: bool = False
+    kernel: str = OWN_KERNEL
 
     @property
     def cpu_count(self) -> int:
@@ -133,6 +136,7 @@ def command(
     disks = options.disks
     words = [
         *_base(rig, accelerator, options.memory_bytes, options.cpu_count),
+        *kernel_words(rig, options.kernel),
         *([] if options.can_reboot else ["-no-reboot"]),
         "-name",
         f"iolab-rig-{home.name}",
@@ -165,6 +169,16 @@ def command(
             f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{place % threads}{_address(place, len(names))}",
         ]
     return words
+
+
+def kernel_words(rig: str, kernel: str) -> list[str]:
+    """The words that name a kernel and its initial RAM disk."""
+    home = rig_home(rig)
+    if kernel == OWN_KERNEL:
+        return ["-kernel", str(home / KERNEL), "-initrd", str(home / INITRD)]
+    release = find_kernel(home, kernel).release
+    boot = home / KERNELS / kernel / "root/boot"
+    return ["-kernel", f"{boot}/vmlinuz-{release}", "-initrd", f"{boot}/initrd.img-{release}"]
 
 
 def _address(place: int, count: int) -> str:
@@ -202,10 +216,6 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
         "base=utc",
         "-device",
         "virtio-rng-pci",
-        "-kernel",
-        str(home / KERNEL),
-        "-initrd",
-        str(home / INITRD),
         "-drive",
         f"file={_escape(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
         "-device",
@@ -231,6 +241,7 @@ def _boots_with_kvm(rig: str) -> bool:
         console = Path(directory, "console")
         words = [
             *_base(rig, "kvm", 512 << 20, 1),
+            *kernel_words(rig, OWN_KERNEL),
             "-no-reboot",
             "-serial",
             f"file:{console}",

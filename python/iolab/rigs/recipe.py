@@ -62,6 +62,23 @@ class Builds(BaseModel):
     ]
 
 
+class Kernels(BaseModel):
+    """How further kernels are installed: a script that runs inside the system, with the kernel's
+    directory mounted at /build."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: Annotated[
+        tuple[str, ...],
+        Field(
+            min_length=1,
+            description="puts a kernel with modules and headers into /build/root, and its release "
+            "into /build/release. Arguments: a package and its suite; none for the sources in "
+            "/build/root/usr/src/linux",
+        ),
+    ]
+
+
 class Recipe(BaseModel):
     """`rig.toml`. All packages are Debian's."""
 
@@ -78,6 +95,7 @@ class Recipe(BaseModel):
     default_memory: Size = 4 << 30
     stages: tuple[Stage, ...] = ()
     builds: Builds | None = None
+    kernels: Kernels | None = None
 
 
 class Rig:

@@ -160,6 +160,40 @@ def tree_digest(files: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:32]
 
 
+def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
+    """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what
+    is newer than its object.
+
+    Files that are not in `fresh` stay (objects), except those of an earlier call that were deleted
+    since. In the beginning files keep their time, as rules of autotools compare it; later
+    ones are newer than every object. Returns a digest of all files.
+    """
+    before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
+    now = file_digests(fresh)
+    source.mkdir(exist_ok=True)
+    for path in sorted(fresh.rglob("*")):
+        name = path.relative_to(fresh).as_posix()
+        target = source / name
+        if path.is_dir() and not path.is_symlink():
+            target.mkdir(exist_ok=True)
+            continue
+        if before.get(name) == now[name] and os.path.lexists(target):
+            continue
+        target.unlink(missing_ok=True)
+        if path.is_symlink():
+            target.symlink_to(path.readlink())
+        else:
+            target.write_bytes(path.read_bytes())
+            status = path.stat()
+            target.chmod(status.st_mode & 0o777)
+            if not before:
+                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for name in set(before) - set(now):
+        (source / name).unlink(missing_ok=True)
+    manifest.write_text(json.dumps(now) + "\n", "utf-8")
+    return tree_digest(now)
+
+
 def patch_digests(patches: Sequence[Path]) -> dict[str, str]:
     """File name of each patch to its digest."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in patches}

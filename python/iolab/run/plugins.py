@@ -26,6 +26,7 @@ from ..targets.commands import refusals
 from ..units import format_quantity
 from ..workloads.base import Load, Workload
 from .clients import LEAD, Clients, check_cells, load_of_all, of_client
+from .kernels import check_kernels
 from .process_registry import MARK
 from .profiling import Profiler
 from .program_builds import ProgramBuilds, ProgramUse
@@ -209,7 +210,8 @@ class Equipment:
     def problems(self) -> list[str]:
         """All by which a run would be refused as things are, in words: tools and jobs, each target,
         the room of all together."""
-        problems = refusals(self.tools)
+        problems = refusals(lambda: check_kernels(self._host, self._study.kernels))
+        problems += refusals(self.tools)
         problems += refusals(self.builds.check)
         for target in self.targets:
             problems += target.problems(self.room(target))

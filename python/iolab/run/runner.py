@@ -156,6 +156,7 @@ class StudyRunner:
                 self._looks.take()
             if not self._looks.select(missing):
                 return self._nothing_to_do(plan, past)
+        self._sessions.check_kernel()
         with ExitStack() as stack:
             stack.callback(self._clients.close)
             self._equipment.builds.make(lambda: interrupts.stop_after_run)
@@ -185,9 +186,17 @@ class StudyRunner:
                 self._equipment.recorder.start(self._equipment.targets)
             self._listener.begin_study(self._study, plan, self._directory)
             outcome = self._do(plan, missing, past, ground, interrupts)
-        self._listener.outcome(outcome)
+        if not self._study.kernels:
+            self._listener.outcome(outcome)
         self._sessions.restart(self._directory, interrupts)
+        if self._study.kernels and not self.has_restarted:
+            self._listener.outcome(outcome)
         return outcome
+
+    @property
+    def has_restarted(self) -> bool:
+        """Whether the host was restarted for the next session, so that the study continues."""
+        return self._sessions.has_restarted
 
     def _close(self, target: Target) -> None:
         """Have a target remove what it made, unless that would wait in the kernel as the load does."""

@@ -2,9 +2,9 @@
 """The sessions of a study over several boots: which one may run now, and how one begins.
 
 A session measures one variant on one boot. The change to the variant (a restart into another kernel,
-a remount) happens before it: by the study's `[session] begin`, which may restart the host, or by
-hand. The journal has every step, so that a resumed study knows whether the host was restarted for
-its session.
+a remount) happens before it: by the study's `[session] begin`, which may restart the host, by
+`target.kernel`, for which iolab restarts a machine of a rig, or by hand. The journal has every step,
+so that a resumed study knows whether the host was restarted for its session.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .commands import CommandRunner
 from .hooks import variables
 from .interrupts import Interrupts
 from .journal import Journal
+from .kernels import check_kernels, kernel_host
 from .resume import find_changes
 
 BEGIN, BEGUN = "begin", "begun"
@@ -81,6 +82,7 @@ class Sessions:
         self._count = 0
         self._pending: PlannedRun | None = None
         self._incomplete: set[int] = set()
+        self.has_restarted = False
 
     def recall(self, events: Iterable[Mapping[str, Any]], runs: Sequence[PlannedRun]) -> None:
         """Take the steps of earlier attempts at these runs from their journal."""
@@ -92,6 +94,27 @@ class Sessions:
             if event["event"] in ("finished", "failed")
         }
         self._incomplete = {run.session for run in runs if run.number not in attempted}
+
+    @property
+    def _is_automatic(self) -> bool:
+        """Whether a session begins without its user."""
+        return bool(self._study.session_begin or self._study.kernels)
+
+    def check_kernel(self) -> None:
+        """Start the host with the kernel of a study that has one kernel, unless it runs.
+
+        RunError or UsageError where the host can't be started with a kernel of the study.
+        """
+        kernels = self._study.kernels
+        check_kernels(self._host, kernels)
+        if kernels and not self._study.session_order:
+            self._boot(kernels[0])
+
+    def _boot(self, kernel: str) -> None:
+        host = kernel_host(self._host)
+        if host.kernel() != kernel:
+            self._notice(f"{self._host.name}: starting with the kernel '{kernel}'")
+            host.boot(kernel)
 
     @property
     def latest(self) -> int:
@@ -109,7 +132,7 @@ class Sessions:
             return False
         if run.session < self.latest:
             return True
-        if self._study.session_begin or run.session in self._incomplete:
+        if self._is_automatic or run.session in self._incomplete:
             return False
         boot, last = boot_id(self._host), self._events[-1].boot
         is_restarted = boot is not None and last is not None and boot != last
@@ -149,16 +172,19 @@ class Sessions:
                 last.state == BEGIN
                 and boot is not None
                 and last.boot != boot
-                and self._study.session_reboot
+                and self._study.restarts
             ):
                 self._notice(f"session {run.session} ({run.cell.variant}): the host was restarted")
                 return ""
         self._check_attempts(run)
         if self._variants and run.cell.variant not in self._variants:
             return self._pause(run, "--variant leaves it out")
-        if not self._study.session_begin:
+        kernel = run.cell.kernel
+        if last is None and kernel is not None and kernel_host(self._host).kernel() == kernel:
+            return ""
+        if not self._is_automatic:
             return self._begin_by_hand(run, last, boot)
-        if self._study.session_reboot:
+        if self._study.restarts:
             if boot is None:
                 raise RunError(
                     "the host's boot id can't be read, so that no restart would be noticed",
@@ -213,13 +239,18 @@ class Sessions:
             )
 
     def restart(self, directory: Path, interrupts: Interrupts) -> None:
-        """Run the commands that restart the host, if a session waits for it. To be called last, when
-        nothing of the study is left running or mounted.
+        """Restart the host, if a session waits for it. To be called last, when nothing of the study
+        is left running or mounted. `has_restarted` is true if the study can continue now.
 
-        Raises RunError where one fails.
+        Raises RunError where a command fails, or the host does not start.
         """
-        if self._pending is not None and not interrupts.stop_after_run:
-            self._run_commands(self._pending, directory, interrupts)
+        run = self._pending
+        if run is None or interrupts.stop_after_run:
+            return
+        self._run_commands(run, directory, interrupts)
+        if run.cell.kernel is not None:
+            kernel_host(self._host).boot(run.cell.kernel)
+            self.has_restarted = True
 
     def _run_commands(self, run: PlannedRun, directory: Path, interrupts: Interrupts) -> None:
         title, words = f"begin of session {run.session}", variables(cell=run.cell, factors=False)
@@ -249,7 +280,8 @@ class Sessions:
 
     def _pause(self, run: PlannedRun, why: str) -> str:
         total = len(self._study.session_order)
-        return f"session {run.session} of {total} ({run.cell.variant}) is next: {why}; --resume continues"
+        advice = "" if self._pending is not None and self._study.kernels else "; --resume continues"
+        return f"session {run.session} of {total} ({run.cell.variant}) is next: {why}{advice}"
 
     def _write(
         self, run: PlannedRun, state: str, boot: str | None, surroundings: Mapping[str, Any]

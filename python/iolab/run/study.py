@@ -85,15 +85,20 @@ def run_study(
             if resume and begun(directory):
                 study = recorded_study(directory, path, changes, host)
             where = host or LocalHost()
-            runner = StudyRunner(
-                study, directory, heard, clock or SystemClock(), where, options, open_host
-            )
             with interrupts or Interrupts(
                 lambda: heard.notice("stopping after this run; press Ctrl-C again to stop now")
             ) as stops:
                 if isinstance(where, LocalHost):
                     where.stopping = lambda: stops.stop_now
-                runner.run(stops, reproduce=_command_line(path, output, study, options, host))
+                while True:
+                    runner = StudyRunner(
+                        study, directory, heard, clock or SystemClock(), where, options, open_host
+                    )
+                    runner.run(stops, reproduce=_command_line(path, output, study, options, host))
+                    if not runner.has_restarted:
+                        break
+                    options = replace(options, resume=True)
+                    study = recorded_study(directory, path, changes, host)
     except OSError as error:
         hint = (
             "what was measured is kept: make room, then continue with --resume"

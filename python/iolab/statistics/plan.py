@@ -22,6 +22,7 @@ from ..errors import FormatError, IolabError, UsageError
 from ..files import map_regular
 from ..recording.base.grids import Grid
 from .engine.windows import Window
+from .language.names import places_asked
 from .question import Question
 from .sums import Bounds, Sums
 
@@ -206,6 +207,10 @@ def plan(question: Question, tiers: Sequence[Tier]) -> Plan:
     """The plan. The first tier that has a frame determines the form of the answer; it and the tiers
     after it give the sums. UsageError if no tier has one, with the reason of each."""
     refusals: list[tuple[str, str]] = []
+    if question.statistic is not None and (places := places_asked(question.statistic)):
+        raise UsageError(
+            f"no event has the {places[0]}", where=question.name, hint="ask for the device"
+        )
     for place, tier in enumerate(tiers):
         frame = tier.frame(question)
         if isinstance(frame, Frame):

@@ -5,6 +5,7 @@ option accepted by its plugin."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ _LOAD = "load"
 """A third table of cells, where the study has client hosts."""
 HOST = "host"
 """Key of `[target]` that belongs to no plugin: where the study runs by default."""
+KERNEL = "kernel"
+"""Key of `[target]` that belongs to no plugin: the kernel that the host is started with."""
+KERNEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
 class _ClientHosts:
@@ -44,6 +48,7 @@ class Cell:
         target_kind, workload_kind: names of the plugins; target, workload: their options, checked.
         load: the client hosts; None where the load runs on the host of the target.
         build: the name of its build in `[builds]`; None for the programs of the host.
+        kernel: the name of the kernel of the host; None for the running kernel.
     """
 
     variant: str
@@ -54,11 +59,13 @@ class Cell:
     workload: Options
     load: ClientHosts | None = None
     build: str | None = None
+    kernel: str | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Its tables as plain data."""
+        kernel = {} if self.kernel is None else {KERNEL: self.kernel}
         return {
-            "target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
+            "target": {"kind": self.target_kind, **kernel, **self.target.model_dump(mode="json")},
             "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")},
             **({} if self.load is None else {_LOAD: self.load.model_dump(mode="json")}),
             **({} if self.build is None else {BUILD: self.build}),
@@ -110,6 +117,7 @@ class CellBuilder:
             "workload": overridden(self._file.workload, changes.workload),
         }
         tables["target"].pop(HOST, None)
+        kernel = self._kernel(variant, tables["target"].pop(KERNEL, None))
         plugins = {kind: self._plugin(variant, kind, tables[kind]) for kind in _KINDS}
         if None in plugins.values():
             return
@@ -146,7 +154,20 @@ class CellBuilder:
                         workload,
                         cast(ClientHosts | None, options.get(_LOAD)),
                         build,
+                        kernel,
                     )
+
+    def _kernel(self, variant: str, name: Any) -> str | None:
+        """The name of a kernel; reports another value."""
+        if name is None or (isinstance(name, str) and re.fullmatch(KERNEL_NAME, name)):
+            return name
+        self._report(
+            variant,
+            ("target", KERNEL),
+            "is not the name of a kernel",
+            'letters, digits, ".", "_" and "-", such as "backport"; variants have one kernel each',
+        )
+        return None
 
     def _build_text(
         self, variant: str, tables: Mapping[str, Mapping[str, Any]], sweep: Sweep

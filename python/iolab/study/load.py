@@ -159,6 +159,16 @@ class Study:
         }
 
     @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels that variants need; empty for the kernel that runs."""
+        return tuple(dict.fromkeys(cell.kernel for cell in self.cells if cell.kernel is not None))
+
+    @property
+    def restarts(self) -> bool:
+        """Whether each session begins with a restart of the host."""
+        return self.session_reboot or bool(self.session_order and self.kernels)
+
+    @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with its key, such as `hooks.block.before`."""
         named_commands = [
@@ -290,6 +300,7 @@ def load_study(
     profiling = _profiling(file, cells, places, problems)
     until = None if file.until is None else _until(file, requested, places, problems)
     _check_sessions(file, places, problems)
+    _check_kernels(file, cells, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
     session = file.session if file.session is not None else SessionTable()
@@ -380,6 +391,34 @@ def _profiling(
         path = ("profile", *problem.key)
         problems.append(Problem(places.line(path), ".".join(path), problem.wrong, problem.allowed))
     return profiling
+
+
+def _check_kernels(
+    file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]
+) -> None:
+    """Different kernels need sessions, which restart the host without commands."""
+    kernels = {cell.kernel for cell in cells}
+    if kernels <= {None}:
+        return
+    wrong: tuple[tuple[str, ...], str, str] | None = None
+    if None in kernels:
+        wrong = (("target", "kernel"), "is missing in some variants", "name one in [target]")
+    elif len(kernels) > 1 and file.study.order != "sessions":
+        names = ", ".join(sorted(str(kernel) for kernel in kernels))
+        wrong = (
+            ("study", "order"),
+            f'must be "sessions" for several kernels ({names})',
+            'order = "sessions"',
+        )
+    elif file.session is not None and file.session.begin:
+        wrong = (
+            ("session", "begin"),
+            "cannot be combined with target.kernel, which restarts the host",
+            "leave one of both out",
+        )
+    if wrong is not None:
+        key, what, allowed = wrong
+        problems.append(Problem(places.line(key), ".".join(key), what, allowed))
 
 
 def _check_sessions(file: StudyFile, places: Places, problems: list[Problem]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
-from .cells import HOST
+from .cells import HOST, KERNEL, KERNEL_NAME
 from .client_hosts import ClientHosts
 from .expressions import takes_size
 from .model import StudyFile, VariantTable
@@ -25,6 +25,10 @@ _MENTION = {
     "description": "a factor's level is filled in",
 }
 
+_KERNEL = (
+    "name of a kernel that 'iolab rig build --kernel' added, or \"default\": the machine of the rig is "
+    'started with it; different kernels need order = "sessions"'
+)
 _HOST = "where the study runs: the host of the target, written as after --host, which overrides it"
 
 _EXPRESSION = {
@@ -122,7 +126,11 @@ def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     options = _options(kind, name, definitions, variable=True)
     said = {"const": name, "description": registry.summary(kind, name)}
     required = ["kind"] if kind == "workload" else []
-    host = {HOST: {"type": "string", "description": _HOST}} if kind == "target" else {}
+    texts = {
+        HOST: {"type": "string", "description": _HOST},
+        KERNEL: {"type": "string", "pattern": KERNEL_NAME, "description": _KERNEL},
+    }
+    host = texts if kind == "target" else {}
     return {
         "type": "object",
         "additionalProperties": False,

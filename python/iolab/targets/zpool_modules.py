@@ -227,9 +227,14 @@ def loaded_modules(host: Host) -> dict[str, dict[str, str]]:
 
 
 def build_sources(host: Host, build: str) -> dict[str, str]:
-    """The srcversion of each module of a build's files, by name; none where they aren't found."""
+    """The srcversion of each module of a build's files for the kernel that runs, by name; empty if
+    they don't exist."""
+    release = text_or_none(host, "/proc/sys/kernel/osrelease") or ""
+    directory = f"{BUILDS}/{build}/lib/modules/{release}"
+    if build.startswith("/") or not host.is_directory(directory):
+        directory = build if build.startswith("/") else f"{BUILDS}/{build}"
     try:
-        files = directory_modules(host, build if build.startswith("/") else f"{BUILDS}/{build}")
+        files = directory_modules(host, directory)
     except RunError:
         return {}
     return {name: source for name, path in files.items() if (source := _srcversion(host, path))}

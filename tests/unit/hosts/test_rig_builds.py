@@ -23,10 +23,9 @@ from iolab.rigs.builds import (
     BuildRecord,
     delete_build,
     records,
-    update_tree,
 )
 from iolab.rigs.recipe import find_rig
-from iolab.rigs.source_tree import parse_request
+from iolab.rigs.source_tree import parse_request, update_tree
 
 RECIPE = """
 name = "small"
@@ -234,7 +233,7 @@ FAILURES: list[tuple[str, Callable[[Maker], object], str, str]] = [
         "words",
         lambda maker: setattr(maker, "fail", "configure: error: no headers\n"),
         "patched=2.3",
-        "exit code 1: configure: error: no headers",
+        "failed: no headers",
     ),
 ]
 

@@ -6,18 +6,15 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from iolab.recorder.intake import Sink
 from iolab.recorder.recorder import Outcome
-from iolab.recorder.session import POOL_CHOICE, Session
+from iolab.recorder.session import Session
 from iolab.recorder.settings import Settings
 from iolab.recording.base import layout, metadata
 from iolab.recording.read.recording import Recording
@@ -143,26 +140,3 @@ def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(
     recording = Recording(tmp_path / "r")
     assert sum(each.sources.get("zpool", 0) for each in recording.segments()) == 20
     assert "zpool" in recording.facts.sources
-
-
-@pytest.mark.parametrize(
-    ("environment", "pool"), [({}, "jemalloc"), ({"ARROW_DEFAULT_MEMORY_POOL": "system"}, "system")]
-)
-def test_arrow_keeps_freed_memory_unless_the_user_chooses_a_pool(
-    environment: dict[str, str], pool: str
-) -> None:
-    if "jemalloc" not in pa.supported_memory_backends():
-        pytest.skip("this build of Arrow has no jemalloc")
-    code = (
-        "import pyarrow as pa; from iolab.recorder.session import use_memory_pool; "
-        "use_memory_pool(); print(pa.default_memory_pool().backend_name)"
-    )
-    inherited = {name: value for name, value in os.environ.items() if name != POOL_CHOICE}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**inherited, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == pool

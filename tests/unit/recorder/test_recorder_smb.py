@@ -4,12 +4,13 @@ is damaged, foreign, late or missing."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +282,9 @@ class Target:
         batch.validate(full=True)
         self.rows += batch.to_pylist()
 
+    def tick(self, now_ns: int) -> None:
+        return
+
     def close(self) -> None:
         return
 
@@ -353,6 +357,37 @@ def test_calls_get_share_and_user_and_others_stay(monkeypatch: pytest.MonkeyPatc
     assert notes == []
 
 
+def test_a_server_that_runs_has_its_shares_from_the_first_call() -> None:
+    lines = 'while read -r line; do [ "$line" != any ] || printf "%s\\n=end\\n" "$0"; done'
+    early = answered().replace("=status", "=denied")
+    made, target, notes, _ = sink(lambda: ["sh", "-c", lines, early])
+    made.prepare()
+
+    def tried() -> bool:
+        made.tick(0)
+        return made._asked_at is None
+
+    until_said(tried)
+    made.append_events(batch(call(7, "10.0.0.7", "/srv/data/inner/b")))
+    made.close()
+    # a connection that ends before smbstatus answers has a share, and no user
+    assert [(row["job"], row["device"]) for row in target.rows] == [("inner", None)]
+    assert notes == []
+
+
+def test_no_shell_remains_where_no_server_runs() -> None:
+    made, _, notes, _ = sink(lambda: ["sh", "-c", "while read -r line; do echo =end; done"])
+    made.prepare()
+
+    def tried() -> bool:
+        made.tick(0)
+        return made._shell is None
+
+    until_said(tried)
+    made.close()
+    assert notes == []
+
+
 def test_questions_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = list[str]()
     monkeypatch.setattr(HostShell, "send", lambda _, line: sent.append(line))
@@ -418,7 +453,15 @@ def tool(place: Path, name: str, text: str) -> None:
     (place / name).chmod(0o755)
 
 
-def script_answer(place: Path, pid: int) -> str:
+def servers() -> Iterator[str]:
+    """Processes of Samba on this machine."""
+    for process in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if process.read_text() == "smbd\n":
+                yield process.parent.name
+
+
+def script_answer(place: Path, pid: int | str) -> str:
     """What the script prints for a process, with the tools of a directory before all others."""
     return subprocess.run(
         ["sh", "-c", SCRIPT],
@@ -495,6 +538,11 @@ def test_only_a_server_that_root_started_chooses_the_configuration(
         # by its command line it is a server with a configuration of its own
         until_said(lambda: b"/etc/other.conf" in Path(f"/proc/{server.pid}/cmdline").read_bytes())
         is_server = program != "/bin/sh" and os.geteuid() == 0
+        if is_server:
+            # found by its name; where another server runs, that may be the one
+            text = script_answer(tools, "any")
+            assert text.endswith("\n=end\n")
+            assert parse_answer(text).config or len(list(servers())) > 1
         expected = "/etc/other.conf" if is_server else ""
         assert parse_answer(script_answer(tools, server.pid)).config == expected
         assert ("/etc/other.conf" in (tools / "calls").read_text()) == is_server
@@ -535,6 +583,11 @@ def test_statistics_of_samba_are_calls_of_its_processes(tmp_path: Path) -> None:
     assert totals("smb.ops[user]") == {"alice": 1, "bob": 1, "unknown": 1}
     assert totals("smb.bytes[user=bob][share]") == {"data": 100}
     assert totals("smb.ops[share=data][file]") == {"/srv/data/a": 1, "/srv/data/b": 1}
+    # what is unknown has a reason, also where it is all
+    for name, share in (("[user]", "33.3"), ("[user=unknown][user]", "100")):
+        [note] = query(recording, f"smb.ops{name}").notes  # type: ignore[union-attr]
+        assert note.startswith(f"unknown user: {share} % of calls, of connections that smbstatus")
+    assert query(recording, "smb.ops[share=data][share]").notes == ()  # type: ignore[union-attr]
 
 
 def test_the_implied_condition_is_not_in_the_name() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.segments.hot import HotLog, read_hot
+from iolab.recording.segments.hot import HotLog, HotReader, read_hot
 from support.recordings import events, samples
 
 
@@ -46,7 +47,7 @@ def test_every_batch_comes_back(tmp_path: Path) -> None:
     written(tmp_path / "a", batches)
     assert whole_prefix(tmp_path / "a", batches) == 5
     assert read_hot(tmp_path / "a", EVENTS).dropped == 0
-    assert read_hot(tmp_path / "a", SAMPLES).batches == [], "another schema is none of ours"
+    assert read_hot(tmp_path / "a", SAMPLES).batches == (), "another schema is none of ours"
 
 
 def test_it_is_a_plain_arrow_stream(tmp_path: Path) -> None:
@@ -61,6 +62,65 @@ def test_a_slice_is_written_alone(tmp_path: Path) -> None:
     data, _ = written(tmp_path / "a", [whole.slice(500, 3)])
     assert read_hot(tmp_path / "a", EVENTS).batches[0].equals(whole.slice(500, 3))
     assert len(data) < whole.nbytes / 5
+
+
+def test_a_growing_file_is_read_in_any_pieces(tmp_path: Path) -> None:
+    batches = [events(rows, rows) for rows in (20, 1, 5, 300)]
+    data, _ = written(tmp_path / "a", batches)
+    chance = random.Random(7)
+    path = tmp_path / "growing"
+    for _ in range(20):
+        reader = HotReader(path, EVENTS)
+        for length in [*sorted(chance.choices(range(len(data) + 1), k=5)), len(data)]:
+            path.write_bytes(data[:length])
+            read, whole = reader.read(), read_hot(path, EVENTS)
+            assert [batch.to_pylist() for batch in read.batches] == [
+                batch.to_pylist() for batch in whole.batches
+            ]
+            assert (read.good, read.dropped) == (whole.good, whole.dropped)
+            assert (read.span, read.events, read.damaged) == (
+                whole.span,
+                whole.events,
+                whole.damaged,
+            )
+        assert read.rows == 326
+
+
+def test_span_and_ios_of_a_hot_file(tmp_path: Path) -> None:
+    batches = [events(20, 1), events(30, 2)]
+    written(tmp_path / "a", batches)
+    read, table = read_hot(tmp_path / "a", EVENTS), pa.Table.from_batches(batches)
+    times = table["time_ns"].to_pylist()
+    assert read.span == (min(times), max(times))
+    ios: Counter[str] = Counter()
+    for source, count in zip(table["source"].to_pylist(), table["count"].to_pylist(), strict=True):
+        ios[source] += count
+    assert read.events == ios
+
+
+def test_a_file_that_became_shorter_is_read_again(tmp_path: Path) -> None:
+    batches = [events(20, 1), events(30, 2)]
+    data, ends = written(tmp_path / "a", batches)
+    reader = HotReader(tmp_path / "a", EVENTS)
+    assert reader.read().rows == 50
+    (tmp_path / "a").write_bytes(data[: ends[0]])
+    assert (reader.read().rows, reader.read().dropped) == (20, 0)
+    (tmp_path / "a").write_bytes(b"noise")
+    assert (reader.read().rows, reader.read().dropped) == (0, 5)
+
+
+def test_an_append_that_is_damaged_is_not_taken(tmp_path: Path) -> None:
+    batches = [events(20, 1), events(30, 2)]
+    data, ends = written(tmp_path / "a", batches)
+    path = tmp_path / "growing"
+    path.write_bytes(data[: ends[0]])
+    reader = HotReader(path, EVENTS)
+    assert reader.read().rows == 20
+    path.write_bytes(data[:-20] + b"X" * 20)
+    read = reader.read()
+    assert (read.rows, read.good, read.damaged) == (20, ends[0], True)
+    path.write_bytes(data)
+    assert reader.read().rows == 50
 
 
 @pytest.mark.slow
@@ -126,7 +186,7 @@ def test_any_damage_leaves_a_beginning(tmp_path: Path, data: st.DataObject) -> N
 )
 def test_noise_is_no_batch(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
-    assert read_hot(tmp_path / "a", EVENTS).batches == []
+    assert read_hot(tmp_path / "a", EVENTS).batches == ()
 
 
 def test_a_full_disk_keeps_what_was_appended(

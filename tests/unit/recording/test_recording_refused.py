@@ -183,7 +183,7 @@ def test_what_the_recording_is_is_told_later(
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "write_json", full)
         if what == "connect":
-            writer.connect({"host": "far"}, {"clock_offset_ns": 7})
+            writer.note_origin("connection", {"host": "far"}, {"clock_offset_ns": 7})
         elif what == "describe":
             writer.describe("zpool", {"what": "disks"})
         elif what == "renew":

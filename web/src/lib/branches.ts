@@ -20,9 +20,9 @@ export interface Slice {
 	depth: number;
 }
 
-/** Directories and files; `path` is that of the node. Names under the root begin with a slash. */
-export function branchOf(node: Node, path: string): Branch {
-	const children = node.children.map((child) => branchOf(child, `${path}/${child.name}`));
+/** Directories and files; `path` is that of the node. Names under the root begin with a slash, or with `lead`. */
+export function branchOf(node: Node, path: string, lead = "/"): Branch {
+	const children = node.children.map((child) => branchOf(child, `${path}${path ? "/" : lead}${child.name}`));
 	const own = path && node.own > 0 ? [path] : [];
 	const { name, total, others, left } = node;
 	return { name, path, total, others, left, names: [...own, ...children.flatMap((child) => child.names)], children };

@@ -38,13 +38,14 @@ const MEASURES: Record<string, string> = {
 	link: "link speed",
 };
 
-const FIELDS: Record<string, string> = { op: "operation", device: "disk", vdev: "disk", error: "error code" };
+const FIELDS: Record<string, string> = { op: "operation", device: "disk", error: "error code" };
 
 /** What a group of statistics is about. */
 export const groupTitle = (group: string): string => GROUPS[group] ?? group;
 
-/** What a field is called. */
-export const fieldTitle = (field: string): string => FIELDS[field] ?? field.replaceAll("_", " ");
+/** What a field is called. To OpenZFS a disk is a vdev too; of the block layer's I/O a vdev is what a disk is a part of. */
+export const fieldTitle = (field: string, group = ""): string =>
+	FIELDS[field] ?? (field === "vdev" && group === "zpool" ? "disk" : field.replaceAll("_", " "));
 
 /** A statistic in plain words: "Disk: I/O operations by latency (process fio)". */
 export function titleOf(statistic: string): string {
@@ -52,10 +53,12 @@ export function titleOf(statistic: string): string {
 	const cut = root.lastIndexOf(".");
 	const [group, name] = [root.slice(0, Math.max(0, cut)), root.slice(cut + 1)];
 	const field = breakdownOf(statistic);
-	const filters = filtersOf(statistic).map(({ text }) => text.replace(/^([a-z_]+)=/, (_, of) => `${fieldTitle(of)} `));
+	const filters = filtersOf(statistic).map(({ text }) =>
+		text.replace(/^([a-z_]+)=/, (_, of) => `${fieldTitle(of, group)} `),
+	);
 	const words = [
 		`${groupTitle(group)}: ${MEASURES[root] ?? MEASURES[name] ?? name.replaceAll("_", " ")}`,
-		field && ` by ${fieldTitle(field)}`,
+		field && ` by ${fieldTitle(field, group)}`,
 		filters.length > 0 && ` (${filters.join(", ")})`,
 	];
 	return visible(words.filter(Boolean).join(""));

@@ -21,6 +21,10 @@ from ..ssh.host import SshHost, SshOptions
 
 STATE_FILE = "state.json"
 MACHINES = "machines"
+KERNELS, KERNEL_FILE = "kernels", "kernel.json"
+"""Kernels that were added to a rig: `kernels/NAME/root`, with what it is in `kernel.json`."""
+OWN_KERNEL = "default"
+"""Name of the kernel of the recipe."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class RigState:
         network, address: of its private network, empty without one.
         link_bits_per_s, link_delay_s: of its link there, in each direction. None or 0 for no limit.
         can_reboot: whether a reboot starts it again. Otherwise it ends.
+        kernel: the name of the kernel that it runs.
     """
 
     rig: str
@@ -59,6 +64,7 @@ class RigState:
     link_bits_per_s: int | None = None
     link_delay_s: float = 0.0
     can_reboot: bool = False
+    kernel: str = OWN_KERNEL
 
     @property
     def running(self) -> bool:
@@ -88,14 +94,14 @@ class RigHost(SshHost):
     options: ClassVar[type[Options]] = RigOptions
 
     def __init__(self, options: RigOptions) -> None:
-        self._machine = options.name
+        self.machine = options.name
         super().__init__(SshOptions(address="root@127.0.0.1", name=f"rig:{options.name}"))
         self.words = self.name
 
     def connection_facts(self) -> dict[str, Any]:
         """Facts of ssh, and the machine itself: its disks' limits, and whether its CPU is
         emulated."""
-        state = running_machine(self._machine)
+        state = running_machine(self.machine)
         kept = {
             key: value
             for key, value in state.as_data().items()
@@ -106,7 +112,7 @@ class RigHost(SshHost):
         return {**facts, "rig": kept}
 
     def destination(self) -> Destination:
-        state = running_machine(self._machine)
+        state = running_machine(self.machine)
         return Destination(
             self.name,
             "root@127.0.0.1",
@@ -141,6 +147,13 @@ def rig_home(rig: str) -> Path:
 def machine_home(rig: str, name: str) -> Path:
     """Where a machine's disks and state are."""
     return rig_home(rig) / MACHINES / name
+
+
+def kernel_names(home: Path) -> list[str]:
+    """Names of the complete kernels that were added to a rig."""
+    return [
+        path.parent.parent.name for path in sorted((home / KERNELS).glob(f"*/root/{KERNEL_FILE}"))
+    ]
 
 
 def machines() -> list[RigState]:

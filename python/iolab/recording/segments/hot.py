@@ -12,14 +12,16 @@ from __future__ import annotations
 import io
 import os
 import re
-import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from ... import _core
 from ...files import RefusedFileError, map_regular
 from ..base.layout import KINDS, Kind, telling
 from ..base.loss_log import damage
@@ -30,6 +32,7 @@ LARGEST = 1 << 30
 MOST_TRIES = 2000
 """Places behind damage at which an append is looked for."""
 
+_PIECE = 1 << 18
 _DIGITS = b"00000000"
 _EIGHTS = b"".join(re.escape(bytes([low])) for low in range(0, 256, 8))
 # a message begins with this, at a multiple of eight: four bytes of ones, and how long its metadata
@@ -65,7 +68,7 @@ class HotLog:
         with self._sink.getbuffer() as group:
             place = _crc_place(pa.py_buffer(group), 0)
             assert place is not None, "the group just written has its place for a checksum"
-            group[place.digits : place.digits + 8] = b"%08x" % zlib.crc32(group)
+            group[place.digits : place.digits + 8] = b"%08x" % _crc32(group)
             self._write(group)
             self.bytes += len(group)
         self._sink.seek(0)
@@ -90,12 +93,138 @@ class HotLog:
 class HotRead:
     """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and
     bytes from there on. damaged: whether whole ones follow, or the last is as long as it says and
-    not what was written: so that it is no end that a kill tore or that is being written."""
+    not what was written: so that it is no end that a kill tore or that is being written. span: the
+    first and last time in ns, None without rows. events: I/Os by source."""
 
-    batches: list[pa.RecordBatch]
+    batches: Sequence[pa.RecordBatch]
     good: int
     dropped: int
     damaged: bool = False
+    span: tuple[int, int] | None = None
+    events: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all batches."""
+        return sum(batch.num_rows for batch in self.batches)
+
+
+class HotReader:
+    """Reads a hot file; later, what was appended since. What was checked once is not read again."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._schema = path, schema
+        self._restart()
+
+    def _restart(self) -> None:
+        self._read = HotRead((), 0, 0)
+        # a stream that ends where the last batch did: the schema, and the names that hold there
+        self._state: pa.Buffer | None = None
+
+    def read(self) -> HotRead:
+        """Read to the end of the file, without copying it. It may grow meanwhile. FileNotFoundError
+        where it has been sealed and removed."""
+        try:
+            data = pa.py_buffer(map_regular(self._path, limit=LARGEST))
+        except RefusedFileError:
+            self._restart()
+            return HotRead((), 0, self._path.lstat().st_size, True)
+        if data.size < self._read.good:
+            self._restart()
+        before = self._read
+        end = before.good
+        while end < data.size and (place := _crc_place(data, end)) is not None:
+            if not _crc_holds(data, end, place):
+                break
+            end = place.end
+        if end > before.good:
+            try:
+                self._take(data.slice(before.good, end - before.good))
+            except (pa.ArrowException, OSError):
+                # as improbable as a checksum that is right by chance
+                self._restart()
+                return HotRead((), 0, data.size, True)
+        self._read = replace(
+            self._read,
+            good=end,
+            dropped=data.size - end,
+            damaged=end < data.size and (_crc_place(data, end) is not None or _goes_on(data, end)),
+        )
+        return self._read
+
+    def _take(self, groups: pa.Buffer) -> None:
+        """Read whole groups that follow those read before. ArrowException where they are none."""
+        parts = [groups] if self._state is None else [self._state, groups]
+        reader = pa.ipc.open_stream(_Joined(parts))
+        if not reader.schema.equals(self._schema):
+            raise pa.ArrowInvalid("another schema")
+        # the batch of the state has no rows
+        batches = list(reader)[0 if self._state is None else 1 :]
+        for batch in batches:
+            batch.validate(full=True)
+        if not batches:
+            return
+        state = io.BytesIO()
+        pa.ipc.new_stream(state, self._schema).write_batch(batches[-1].slice(0, 0))
+        self._state = pa.py_buffer(state.getvalue())
+        before = self._read
+        events = Counter(before.events)
+        ends = list(before.span or ())
+        for batch in batches:
+            if batch.num_rows:
+                times = batch.column("time_ns").to_numpy()
+                ends += [int(times.min()), int(times.max())]
+                events.update(_events_by_source(batch))
+        self._read = HotRead(
+            (*before.batches, *batches),
+            before.good,
+            0,
+            span=(min(ends), max(ends)) if ends else None,
+            events=dict(events),
+        )
+
+
+class _Joined:
+    """Buffers as one file for Arrow, which copies none of them. Messages do not cross them."""
+
+    closed = False
+
+    def __init__(self, parts: Sequence[pa.Buffer]) -> None:
+        self._parts, self._place = list(parts), 0
+
+    def read(self, size: int) -> pa.Buffer | bytes:
+        """Up to `size` bytes of one part; none at the end."""
+        while self._parts and self._place == self._parts[0].size:
+            self._place = 0
+            del self._parts[0]
+        if not self._parts:
+            return b""
+        piece = self._parts[0].slice(self._place, min(size, self._parts[0].size - self._place))
+        self._place += piece.size
+        return piece
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+
+def _events_by_source(batch: pa.RecordBatch) -> dict[str, int]:
+    """I/Os of each source; of samples, readings."""
+    source = batch.column("source")
+    names, codes = source.dictionary.to_pylist(), np.asarray(source.indices)
+    has_counts = "count" in batch.schema.names
+    counts = batch.column("count").to_numpy() if has_counts else np.ones(len(codes), np.uint64)
+    if len(names) == 1:
+        return {names[0]: int(counts.sum())}
+    return {
+        name: int(counts[codes == code].sum())
+        for code, name in enumerate(names)
+        if (codes == code).any()
+    }
 
 
 def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
@@ -107,63 +236,16 @@ def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
 
 
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
-    """Read a hot file, without copying it. It may grow meanwhile. FileNotFoundError where it has
-    been sealed and removed."""
-    try:
-        data = pa.py_buffer(map_regular(path, limit=LARGEST))
-    except RefusedFileError:
-        return HotRead([], 0, path.lstat().st_size, True)
-    if not data.size:
-        return HotRead([], 0, 0)
-    good, position = 0, 0
-    while (place := _crc_place(data, position)) is not None:
-        if not _crc_holds(data, position, place):
-            break
-        good = position = place.end
-    batches: list[pa.RecordBatch] = []
-    if good:
-        try:
-            reader = pa.ipc.open_stream(data.slice(0, good))
-            if not reader.schema.equals(schema):
-                return HotRead([], 0, data.size, True)
-            for batch in reader:
-                batch.validate(full=True)
-                batches.append(batch)
-        except (pa.ArrowException, OSError):
-            # as improbable as a checksum that holds by chance
-            return HotRead([], 0, data.size, True)
-    return HotRead(
-        batches,
-        good,
-        data.size - good,
-        good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)),
-    )
+    """Read a hot file once. See `HotReader.read`."""
+    return HotReader(path, schema).read()
 
 
 def segment_of(number: int, path: Path, read: HotRead) -> Segment | None:
     """The segment of a hot file; None without rows."""
-    if not read.batches:
+    if read.span is None:
         return None
-    # one dictionary and one aggregation: a group_by for each batch of a second costs 0.6 ms
-    table = pa.Table.from_batches(read.batches).unify_dictionaries()
-    times = table.column("time_ns").to_numpy()
-    counts = table.select(["source"]).append_column(
-        "count",
-        table.column("count")
-        if "count" in table.column_names
-        else pa.array([1] * table.num_rows, pa.uint64()),
-    )
-    sums = counts.group_by("source").aggregate([("count", "sum")])
-    sources = {row["source"]: row["count_sum"] for row in sums.to_pylist()}
-    return Segment(
-        number,
-        path,
-        "hot",
-        int(times.min()),
-        int(times.max()),
-        sources,
-        {"rows": table.num_rows, "bytes": read.good},
-    )
+    facts = {"rows": read.rows, "bytes": read.good}
+    return Segment(number, path, "hot", *read.span, dict(read.events), facts)
 
 
 @dataclass
@@ -203,7 +285,7 @@ def _read_back(log: HotLog | None) -> list[pa.RecordBatch]:
         return []
     with telling(log.path, "read what was recorded"):
         try:
-            return read_hot(log.path, log.schema).batches
+            return list(read_hot(log.path, log.schema).batches)
         except FileNotFoundError:
             return []
 
@@ -254,8 +336,17 @@ def _crc_place(data: pa.Buffer, start: int) -> _Place | None:
     return None
 
 
+def _crc32(data: memoryview | pa.Buffer | bytes, value: int = 0) -> int:
+    """CRC-32 of bytes by the native core (14 times faster than zlib's), in pieces that fit into the
+    second cache."""
+    view = memoryview(data)
+    for start in range(0, len(view), _PIECE):
+        value = _core.crc32(bytes(view[start : start + _PIECE]), value)
+    return value
+
+
 def _crc_holds(data: pa.Buffer, start: int, place: _Place) -> bool:
-    crc = zlib.crc32(data.slice(start, place.digits - start))
-    crc = zlib.crc32(_DIGITS, crc)
-    crc = zlib.crc32(data.slice(place.digits + 8, place.end - place.digits - 8), crc)
+    crc = _crc32(data.slice(start, place.digits - start))
+    crc = _crc32(_DIGITS, crc)
+    crc = _crc32(data.slice(place.digits + 8, place.end - place.digits - 8), crc)
     return bool(b"%08x" % crc == data.slice(place.digits, 8).to_pybytes())

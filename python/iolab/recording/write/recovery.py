@@ -118,7 +118,7 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
             continue
         with telling(path, "read what was left"):
             hot_read = read_hot(path, schema_of(kind))
-        batches[kind] = hot_read.batches
+        batches[kind] = list(hot_read.batches)
         if hot_read.dropped:
             torn[kind] = hot_read
     write_segment(directory, number, batches["events"], batches["samples"], {})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,7 @@ from ..base.layout import (
 )
 from ..base.lock import LOCK, read_lock, take_lock, tell
 from ..base.loss_log import LossLog, loss_of, noted_losses
+from ..base.memory import return_freed_memory
 from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
@@ -58,8 +59,8 @@ class PutOffError(ResultsError):
 
 
 class RecordingWriter:
-    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context
-    manager.
+    """Writes a recording. `create` or `reopen` make it, `close` ends it; it is a context manager.
+    `map_joiner`: for a thread of low priority.
 
     Its methods may be called from several threads. Those that write raise ResultsError where the
     disk refuses; what was kept before stays readable, and the next call tries again. What is due is
@@ -86,7 +87,7 @@ class RecordingWriter:
         self._untold = False
         self._taken: dict[str, int] = {}
         self._absent: Sequence[str] = ()
-        self._joiner = MapJoiner(directory, facts, self._retention, self._guard)
+        self.map_joiner = MapJoiner(directory, facts, self._retention, self._guard)
 
     @classmethod
     def create(
@@ -300,12 +301,11 @@ class RecordingWriter:
             self.facts.sources[source] = {**self.facts.sources.get(source, {}), **facts}
             self._tell_facts()
 
-    def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
-        """How what is recorded is reached from now on, in `recording.json`: of its `connection`,
-        and of the current session."""
+    def note_origin(self, name: str, value: Any, session: Mapping[str, int] | None = None) -> None:
+        """A part of `origin` in `recording.json`; session: more about the current session."""
         with self._guard:
-            self.facts.origin["connection"] = dict(origin)
-            self.facts.sessions[-1].update(session)
+            self.facts.origin[name] = value
+            self.facts.sessions[-1].update(session or {})
             self._tell_facts()
 
     def loss(
@@ -393,11 +393,6 @@ class RecordingWriter:
                     self._write_facts()
             except ResultsError as error:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
-
-    def join_maps(self, is_going: Callable[[], bool] = lambda: True) -> int:
-        """Join default maps of deleted segments, see `MapJoiner.join`. For a thread of low priority:
-        others wait only while the list of segments is changed."""
-        return self._joiner.join(is_going)
 
     def renew(self, begun: Begun) -> None:
         """State that recording began again: where the clock was set since, the session ends
@@ -577,7 +572,7 @@ class RecordingWriter:
             del self._retired[0]
             self._tell_lock()
         # a minute of events takes a hundred MiB to seal, which would stay with the process
-        pa.default_memory_pool().release_unused()
+        return_freed_memory()
 
     def _seal_one(self, retired: RetiredLogs) -> None:
         if not retired.is_sealed:

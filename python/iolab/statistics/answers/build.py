@@ -16,7 +16,6 @@ from ..engine.snapshot import Span
 from ..engine.windows import Window
 from ..language.conditions import field_of
 from ..language.intervals import columns_of
-from ..language.names import Statistic
 from ..plan import Frame
 from ..sums import Numbers
 from .answers import Answer, Floats, Series, Stack
@@ -91,8 +90,11 @@ def _over_time(frame: Frame, numbers: Numbers) -> Series | Stack:
     lengths = (
         span[1] - span[0] if recorded is None else sum(until - first for first, until in recorded)
     )
-    if statistic.breakdown == "file":
-        notes = (*notes, *_unknown_files(statistic, sums["k"], amount))
+    if statistic.breakdown is not None and statistic.breakdown in _UNKNOWN:
+        notes = (
+            *notes,
+            *_unknown_part(statistic.breakdown, statistic.entry.measure, sums["k"], amount),
+        )
     common: dict[str, Any] = {
         "statistic": statistic,
         "unit": statistic.entry.unit,
@@ -135,16 +137,24 @@ def _over_time(frame: Frame, numbers: Numbers) -> Series | Stack:
     )
 
 
-def _unknown_files(statistic: Statistic, keys: Any, amount: Any) -> tuple[str, ...]:
-    """How much is of files with unknown names, where some names are known."""
-    missing = np.ma.filled(keys, "").astype(str) == field_of("file").missing
+_UNKNOWN = {
+    "file": "",
+    "user": ", of connections that smbstatus did not report in time, or of Samba itself",
+    "share": ", of files without a name or of Samba itself, or before the first answer of testparm",
+}
+"""Fields of which a part may be unknown, with the reasons; without a reason only where another part
+is known."""
+
+
+def _unknown_part(field: str, measure: str, keys: Any, amount: Any) -> tuple[str, ...]:
+    """How much is unknown of a field."""
+    missing = np.ma.filled(keys, "").astype(str) == field_of(field).missing
     unknown, whole_sum = int(amount[missing].sum()), int(amount.sum())
-    if not 0 < unknown < whole_sum:
+    if not unknown or (unknown == whole_sum and not _UNKNOWN[field]):
         return ()
     share = 100 * unknown / whole_sum
-    return (
-        f"unknown file: {share:.2g} % of {'bytes' if statistic.entry.measure == 'bytes' else 'calls'}",
-    )
+    what = "bytes" if measure == "bytes" else "calls"
+    return (f"unknown {field}: {share:.3g} % of {what}{_UNKNOWN[field]}",)
 
 
 def _spread(column: Any, amount: Any, columns: int) -> Floats:

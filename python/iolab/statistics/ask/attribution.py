@@ -19,11 +19,12 @@ from ..engine.cells import where as where_all
 from ..engine.engine import int64s
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of
-from ..language.fields import QUANTIZED, near
+from ..language.fields import OF_DISKS, QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
 from ..question import Question
+from .disk_groups import DEVICE, DiskGroups
 from .notes import trouble
 from .query import OpenEvents, scan
 
@@ -139,17 +140,24 @@ def who(
             f"{of.name} has no field '{y}'",
             hint=near(y, [name for name in QUANTIZED if name in of.filters]),
         )
-    fields = [name for name in of.breakdowns if name not in QUANTIZED] + (
-        ["size"] if y != "size" and "size" in of.filters else []
-    )
-    conditions = host_names().filters([*filters_of(where or {}), *filters])
+    has_disks = DEVICE in of.breakdowns
+    fields = [
+        name
+        for name in of.breakdowns
+        if name not in QUANTIZED and not (has_disks and name in OF_DISKS)
+    ] + (["size"] if y != "size" and "size" in of.filters else [])
+    groups = DiskGroups.of(events, OF_DISKS if has_disks else (), around)
+    conditions = groups.filters(host_names().filters([*filters_of(where or {}), *filters]))
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def read(open_events: OpenEvents) -> Who:
         rows = _ask(open_events, y, rectangle, of, fields)
+        values = _values(fields, rows)
+        values |= groups.sums(values.get(DEVICE, {}))
+        without = int(int64s(rows["lacking"])[int64s(rows["place"]) == 0].sum())
         notes = (*open_events.notes, *trouble(open_events.events))
-        return _answer(y, of, rectangle, open_events.source, fields, rows, notes, top)
+        return _answer(y, of, rectangle, open_events.source, values, without, notes, top)
 
     return scan(events, question, conditions, read)
 
@@ -237,41 +245,44 @@ def _key_word(field: str, key: str) -> str:
     )
 
 
+def _values(fields: Sequence[str], found: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
+    """Sums [inside, outside] by field and value."""
+    places, amount = int64s(found["place"]), int64s(found["n"])
+    inside = np.ma.filled(found["inside"], False).astype(bool)
+    keys = np.ma.filled(found["k"], "").astype(str)
+    values: dict[str, dict[str, list[int]]] = {field: {} for field in fields}
+    for place, field in enumerate(fields):
+        for row in np.flatnonzero(places == place).tolist():
+            sums = values[field].setdefault(_key_word(field, str(keys[row])), [0, 0])
+            sums[0 if inside[row] else 1] += int(amount[row])
+    return values
+
+
 def _answer(
     y: str,
     entry: Entry,
     rectangle: Rectangle,
     source: str,
-    fields: Sequence[str],
-    found: dict[str, Any],
+    values: Mapping[str, dict[str, list[int]]],
+    without: int,
     notes: tuple[str, ...],
     top: int,
 ) -> Who:
-    places, amount = int64s(found["place"]), int64s(found["n"])
-    inside = np.ma.filled(found["inside"], False).astype(bool)
-    keys = np.ma.filled(found["k"], "").astype(str)
-    dimensions = []
     sums = (0, 0)
-    for place, field in enumerate(fields):
-        values: dict[str, list[int]] = {}
-        for row in np.flatnonzero(places == place).tolist():
-            values.setdefault(_key_word(field, str(keys[row])), [0, 0])[
-                0 if inside[row] else 1
-            ] += int(amount[row])
+    dimensions = []
+    for field, of_field in values.items():
         sums = (
-            sum(value[0] for value in values.values()),
-            sum(value[1] for value in values.values()),
+            sum(pair[0] for pair in of_field.values()),
+            sum(pair[1] for pair in of_field.values()),
         )
-        dimensions.append(_dimension(field, values, sums, top))
+        dimensions.append(_dimension(field, of_field, sums, top))
     dimensions.sort(key=lambda each: -each.telling)
-    without = int(int64s(found["lacking"])[places == 0].sum())
     return Who(
         y,
         "1" if entry.measure == "ops" else "B",
         rectangle,
         source,
-        sums[0],
-        sums[1],
+        *sums,
         without,
         tuple(dimensions),
         notes,

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...errors import IolabError
+from ...recording.base.disks import periods_of
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ...recording.write.ingest import source_of
 from ..engine.snapshot import choose, snapshot
 from ..language.catalogue import CATALOGUE, LAST, Entry, preference
+from ..language.fields import OF_DISKS
 from ..language.names import parse
 from ..tiers.field_support import Told, fields_of, missing_fields, told_by
 
@@ -59,11 +61,48 @@ def available(opened: Trace | Recording, has: Iterable[str] | None = None) -> li
     that was made."""
     events, samples = sources_of(opened)
     fields = told_by(opened, events, has)
-    availabilities = [availability(entry, events, samples, fields) for entry in CATALOGUE.values()]
+    places = _places_of(opened)
+    availabilities = [
+        _with_places(availability(entry, events, samples, fields), places)
+        for entry in CATALOGUE.values()
+    ]
     return (
         availabilities
         if isinstance(opened, Trace)
         else [_or_kept(opened, availability_) for availability_ in availabilities]
+    )
+
+
+def _places_of(opened: Trace | Recording) -> tuple[str, ...]:
+    """The fields of places that the recording has of any disk."""
+    if isinstance(opened, Trace):
+        return ()
+    fields = {field for period in periods_of(opened.facts.origin) for field in period.places}
+    return tuple(field for field in OF_DISKS if field in fields)
+
+
+def _with_places(answering: Available, places: tuple[str, ...]) -> Available:
+    """The recording, not the source, has the places of disks; `places`: those that it has."""
+    entry = answering.entry
+    if "device" not in entry.filters:
+        return answering
+
+    def replace_places(fields: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+        usable = (name for name in places if name in allowed and "device" in fields)
+        return (*(name for name in fields if name not in OF_DISKS), *usable)
+
+    reasons = {name: why for name, why in answering.lacking.items() if name not in OF_DISKS}
+    if not answering.why_not:
+        absent = (name for name in OF_DISKS if name in entry.breakdowns and name not in places)
+        reasons |= {name: f"the {name} of no disk is known" for name in absent}
+    return replace(
+        answering,
+        breakdowns=replace_places(answering.breakdowns, entry.breakdowns),
+        lacking=reasons,
+        sources=tuple(
+            replace(source, fields=replace_places(source.fields, entry.filters))
+            for source in answering.sources
+        ),
     )
 
 

@@ -174,8 +174,8 @@ def _totals(recordings: Sequence[Recording], name: str) -> dict[str, int]:
     return totals
 
 
-PATHS = ("file", "mount")
-"""Fields with paths as values."""
+PATHS = ("file", "mount", "slot", "vdev")
+"""Fields with paths as values: slots are `ENCLOSURE/SLOT`, vdevs of disk I/O `POOL/VDEV`."""
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,15 @@ from ..language.conditions import filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.intervals import check_interval
-from ..language.names import Filter, Statistic, parse
+from ..language.names import Filter, Statistic, parse, places_asked
 from ..plan import Plan, Tier, plan
 from ..question import Question
 from ..tiers import trace_tier
 from ..tiers.counters import Counters
 from ..tiers.events import Events
 from ..tiers.segment_maps import SegmentMaps
-from .notes import answer_with_notes, retry, with_unmatched, with_unrecorded_calls
+from .disk_groups import DiskGroups
+from .notes import answer_with_notes, retry, with_notes, with_unmatched, with_unrecorded_calls
 
 T = TypeVar("T")
 
@@ -144,7 +145,10 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
     assert named is not None
     check_interval(question.interval_ns)
     by_address = host_names().statistic(named)
-    question = question.with_statistic(by_address)
+    groups = DiskGroups.of(events, places_asked(named), question.span)
+    question = question.with_statistic(groups.statistic(by_address))
+    # a condition on disks that none meets has a note of its own
+    of_events = groups.without(by_address)
 
     def ask(events: Trace | Recording) -> Answer:
         result = _execute(events, question, kept)
@@ -153,7 +157,7 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
         question_of_span = replace(question, interval_ns=None, columns=1)
         result = with_unmatched(
             result,
-            by_address,
+            of_events,
             lambda other: _execute(events, question_of_span.with_statistic(other), kept),
         )
         if isinstance(events, Trace):
@@ -167,11 +171,16 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
             ),
         )
 
-    found = answer_with_notes(events, (question, kept), ask)
-    if isinstance(found, Stack):
-        keys = host_names().labels(named.breakdown, found.keys)
-        return replace(found, statistic=named, keys=keys)
-    return replace(found, statistic=named) if isinstance(found, Series) else found
+    result = with_notes(
+        answer_with_notes(events, (question, kept), ask), groups.notes(by_address.filters)
+    )
+    if isinstance(result, Stack):
+        counter = named.entry.counter
+        is_counted = counter is not None and result.source == counter.source
+        result = groups.merge_disks(result, named.breakdown, is_counted)
+        keys = host_names().labels(named.breakdown, result.keys)
+        return replace(result, statistic=named, keys=keys)
+    return replace(result, statistic=named) if isinstance(result, Series) else result
 
 
 def explain(
@@ -187,7 +196,8 @@ def explain(
 ) -> Plan:
     """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
     parsed = parse(statistic) if isinstance(statistic, str) else statistic
-    parsed = host_names().statistic(parsed)
+    groups = DiskGroups.of(events, places_asked(parsed), (from_ns, until_ns))
+    parsed = groups.statistic(host_names().statistic(parsed))
     check_interval(interval_ns)
     question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
 

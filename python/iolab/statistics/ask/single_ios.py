@@ -17,10 +17,11 @@ from ..engine.cells import where
 from ..engine.engine import single
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
-from ..language.names import Statistic
+from ..language.names import Statistic, places_asked
 from ..question import Question
 from ..tiers import trace_tier
 from .attribution import Rectangle
+from .disk_groups import DiskGroups
 from .notes import trouble
 from .query import OpenEvents, scan
 
@@ -128,14 +129,17 @@ def list_ios(
         raise UsageError(
             "a range of values needs a map", hint=f"such as {statistic.entry.name}[latency]"
         )
-    filters = host_names().filters(statistic.filters)
+    span = (rectangle.from_ns, rectangle.until_ns)
+    groups = DiskGroups.of(events, places_asked(statistic), span)
+    by_device = groups.statistic(host_names().statistic(statistic))
+    filters = by_device.filters
     inside = rectangle.sql(y if y in QUANTIZED else None)
     column = ORDERS[order]
     # all columns, so that pages neither repeat an I/O nor leave one out
     rest = ", ".join(name for name in COLUMNS if name != column)
     first = f"{column} {'DESC' if descending else 'ASC'} NULLS LAST"
     tail = f"ORDER BY {first}, {rest} LIMIT {limit:d} OFFSET {skip:d}"
-    question = Question.of(statistic, (rectangle.from_ns, rectangle.until_ns), None, 1, source)
+    question = Question.of(by_device, span, None, 1, source)
     sums: tuple[int, int] | None = None
     if isinstance(events, Trace):
         trace_tier.refuse_stdin(events)
@@ -145,7 +149,7 @@ def list_ios(
     def read_page(opened: OpenEvents) -> SingleIos:
         counted = sums or count_rows(opened, *inside)
         ios = read_rows(opened, *inside, tail)
-        notes = (*opened.notes, *trouble(opened.events))
+        notes = (*opened.notes, *groups.notes(statistic.filters), *trouble(opened.events))
         return SingleIos(opened.source, *counted, skip, ios, notes)
 
     return scan(events, question, filters, read_page)

@@ -22,7 +22,7 @@ from ...recording.base.lock import take_lock
 from ...recording.base.metadata import read_facts
 from ..language.fields import MAPPED, near
 from ..language.intervals import SECOND
-from ..language.names import Statistic, parse, same
+from ..language.names import Statistic, parse, places_asked, same
 from . import tables
 from .definitions import Definition, Definitions, next_second, read_definitions
 from .paths import TIERS, Tier, files, folder_name
@@ -243,6 +243,11 @@ def parse_name(name: str) -> Statistic:
             f"the statistic's name has {len(name)} characters, and {LONGEST} are the most that is kept"
         )
     statistic = parse(name)
+    if places := places_asked(statistic):
+        raise UsageError(
+            f"{statistic} cannot be kept: no event has the {places[0]}",
+            hint=f"keep {statistic.group}.{statistic.name}[device]",
+        )
     if len(str(statistic)) > LONGEST:
         raise UsageError(
             f"the statistic's name has {len(str(statistic))} characters, and {LONGEST} are the most that is kept"

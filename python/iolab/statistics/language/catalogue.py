@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...recording.base.counts import Weight
 from .counter_catalogue import COUNTERS, Counter
-from .fields import FIELDS, OPS
+from .fields import FIELDS, OF_DISKS, OPS
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class _Events:
 
 
 _OF_EVENTS = {
-    **dict.fromkeys(("io.ops", "io.bytes"), _Events("block", tuple(FIELDS), only=False)),
+    **dict.fromkeys(("io.ops", "io.bytes"), _Events("block", (*FIELDS, *OF_DISKS), only=False)),
     **dict.fromkeys(("file.ops", "file.bytes"), _Events("syscall", _CALLS)),
     **dict.fromkeys(("nfs.ops", "nfs.bytes"), _Events("nfs", _NFS)),
     **dict.fromkeys(
@@ -210,8 +210,10 @@ def _entry(row: str) -> Entry:
     events = _OF_EVENTS.get(name)
     if events is None:
         assert counter is not None
-        fields = counter.filters, counter.breakdowns
-        return Entry(name, about, measure, unit, (), True, *fields, counter, covers)
+        filters = (*counter.filters, *(OF_DISKS if counter.object == "device" else ()))
+        return Entry(
+            name, about, measure, unit, (), True, filters, counter.breakdowns, counter, covers
+        )
     return Entry(
         name,
         about,

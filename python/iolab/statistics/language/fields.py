@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from ... import _core
 from ...recording.base.counts import Y
+from ...recording.base.disks import PLACES
 
 Kind: TypeAlias = Literal["name", "number", "time", "size"]
 
@@ -83,13 +84,16 @@ NFS = {
 SMB = {"share": Field("share", "job", "name"), "user": Field("user", "device", "name")}
 """Fields of system calls of Samba: which columns hold them."""
 
+OF_DISKS = {name: Field(name, "", "name") for name in PLACES}
+"""Fields of disk I/O that follow from the device: the recording says what each disk is a part of."""
+
 STORED = {**FIELDS, **ZPOOL, **NFS, **SMB}
 """Every field that a column of events holds."""
 
 UTILIZATION = Field("utilization", "", "number")
 """How busy something was, in whole percent: a breakdown of counters."""
 
-ANY = {**STORED, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
+ANY = {**OF_DISKS, **STORED, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
 """Every field that a statistic's name can have."""
 
 TIME = Field("time", "time_ns", "time")

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from ...errors import UsageError
 from .catalogue import CATALOGUE, Entry
-from .fields import ANY, TIME, Field, near
+from .fields import ANY, OF_DISKS, TIME, Field, near
 from .quantities import parse_whole, print_whole
 
 SIGNS = (">=", "<=", "!=", "=", ">", "<")
@@ -81,6 +81,15 @@ class Statistic:
         brackets = [str(condition) for condition in self.filters if condition not in implied]
         brackets += [self.breakdown] if self.breakdown else []
         return f"{self.group}.{self.name}" + "".join(f"[{text}]" for text in brackets)
+
+
+def places_asked(asked: Statistic) -> tuple[str, ...]:
+    """The fields of a statistic that follow from the device (`OF_DISKS`). Of other statistics `pool`
+    and `vdev` are columns of events."""
+    if "device" not in asked.entry.filters:
+        return ()
+    fields = [*(condition.field for condition in asked.filters), asked.breakdown]
+    return tuple(field for field in OF_DISKS if field in fields)
 
 
 def _implied_filters(entry: Entry) -> tuple[Filter, ...]:

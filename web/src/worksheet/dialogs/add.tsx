@@ -125,7 +125,9 @@ function Chooser() {
 							onClick={(event) => take(each, event.shiftKey)}
 						>
 							<span class="name">
-								{typed || !each.field ? titleOf(each.statistic) : `by ${fieldTitle(each.field)}`}
+								{typed || !each.field
+									? titleOf(each.statistic)
+									: `by ${fieldTitle(each.field, each.statistic.split(".")[0])}`}
 								{lookWords(each)} <code>{each.statistic}</code>
 							</span>
 							<span class={`kind ${each.kind}`}>{KINDS[each.kind]}</span>

@@ -12,7 +12,9 @@ import { walk } from "../../lib/list-keyboard";
 import { stateOf } from "./state";
 import { amount, percent, rate } from "./values";
 
-const FIELDS = ["file", "mount", "device"];
+/** Fields with paths that do not begin with a slash: enclosure/slot, pool/vdev. */
+const RELATIVE = ["slot", "vdev"];
+const FIELDS = ["file", "mount", "device", ...RELATIVE];
 
 /** The field whose names make a tree, "" for none: the graph's breakdown, or what its left panel lists. */
 export function pathField(spec: GraphSpec): string {
@@ -49,7 +51,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	);
 	const problem = tree.problem || flat.problem;
 	const root = tree.found
-		? branchOf(tree.found.root as Node, tree.found.root.name)
+		? branchOf(tree.found.root as Node, tree.found.root.name, RELATIVE.includes(field) ? "" : "/")
 		: flat.found
 			? devicesOf(flat.found)
 			: null;
