@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a recording's directory holds at one moment, read once for each question.
 
-The only place where a reader opens the metadata of a recording. A writer may append, seal and
-delete meanwhile: the catalogue is then read again, so that no segment is missing from it or listed
-twice, and nothing is called missing that was deleted in order.
+The only place where a reader opens the metadata of a recording. If a writer appends, seals, joins
+or deletes meanwhile, it is read again. So no segment is listed twice, or wrongly called missing.
 """
 
 from __future__ import annotations

@@ -48,9 +48,8 @@ DROP_S = RETRY_S = 10.0
 that."""
 
 LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
-"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without
-completion, or the reverse. missed: an expected reading of counters. unknown-name: an event whose
-name was not found. gap: nothing was recorded at all."""
+"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start or an end alone.
+missed: an expected reading of counters. unknown-name: no name was found. gap: no recording."""
 
 
 class PutOffError(ResultsError):
