@@ -26,8 +26,8 @@ from pairs import paired
 
 from iolab.archive import Archive, compact, expire, push, tables
 from iolab.archive.recordings import ArchivedEvents, open_recordings
-from iolab.archive.scan import data_files, dataset, row_filter
-from iolab.archive.spark import Cluster, Rows
+from iolab.archive.scan import Rows, data_files, dataset, row_filter
+from iolab.archive.spark import Cluster
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.read.recording import Recording
@@ -138,7 +138,7 @@ def main() -> None:
             # of the latency: without a column, only footers are read
             sql = "SELECT count(*) AS n FROM events WHERE latency_ns >= 0"
             if cluster is not None:
-                cluster.view("events", tables.EVENTS, [Rows([file.address for file in chosen])])
+                cluster.view("events", tables.EVENTS, [Rows(chosen)])
                 cluster.ask(sql, {})
                 return
             with Engine(folder) as engine:

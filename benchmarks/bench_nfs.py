@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of recording an NFS server: a client reads from memory of the server, with and without
-`iolab record nfs`, in alternating pairs.
+"""The cost of recording an NFS server: a client reads from memory of the server, without a recording,
+with `iolab record nfs`, and with the same without names of files, in alternating order.
 
 Usage: bench_nfs.py SERVER CLIENT FILE, such as bench_nfs.py rig:server rig:client /mnt/home/file. The
 client has the server's export mounted, and FILE (4 MiB at least) is read by direct I/O, in blocks of
-16 KiB by 4 jobs, as fast as possible. Prints the change of throughput and of mean latency with its interval
-(log ratios of pairs, t), operations recorded and lost, and the CPU time of the probe.
+16 KiB by 4 jobs, as fast as possible. Without names, the server refuses groups of fanotify
+(`fs.fanotify.max_user_groups` is 0 meanwhile): that needs root there, and nothing else that watches
+files may start. Prints the change of throughput and of mean latency with its interval (log ratios of
+rounds, t), operations recorded and lost, and the CPU time of the probe.
 IOLAB_BENCH_SECONDS (20) and IOLAB_BENCH_PAIRS (6) in the environment make it shorter or surer.
 """
 
@@ -17,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,13 +28,15 @@ from typing import Any
 from iolab.hosts.base.host import Host
 from iolab.hosts.kinds.parse import host_named
 from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series
+from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
 from iolab.stats.means import log_mean_interval
 
 IOLAB = [sys.executable, "-m", "iolab.cli"]
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "20"))
-PAIRS = int(os.environ.get("IOLAB_BENCH_PAIRS", "6"))
+ROUNDS = int(os.environ.get("IOLAB_BENCH_PAIRS", "6"))
+NOT, BARE, NAMED = ARMS = ("no recording", "without names", "with names")
+GROUPS = "/proc/sys/fs/fanotify/max_user_groups"
 START_SECONDS = 300
 
 
@@ -76,37 +82,77 @@ def read_while_recorded(
     return load, json.loads((place / "status.json").read_text())
 
 
+@contextmanager
+def no_names(server: Host) -> Iterator[None]:
+    """The server refuses groups of fanotify."""
+    before = server.run(["cat", GROUPS]).stdout.strip()
+    try:
+        set_groups(server, "0")
+        yield
+    finally:
+        set_groups(server, before)
+
+
+def set_groups(server: Host, number: str) -> None:
+    answer = server.run(["sh", "-c", 'echo "$1" > "$2"', "sh", number, GROUPS])
+    if answer.exit_code:
+        raise SystemExit(f"bench_nfs: {GROUPS} cannot be set on {server.name}: {answer.stderr}")
+
+
+def measure(arm: str, server: Host, client: Host, file: str) -> Load:
+    """The load of an arm. SystemExit where the names of files are not as in the arm."""
+    if arm == NOT:
+        return read(client, file)
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()), "recording")
+        if arm == BARE:
+            stack.enter_context(no_names(server))
+        load, status = read_while_recorded(server.name, client, file, place)
+        reads = query(Recording(place), "nfs.ops[op=read][file]")
+        assert isinstance(reads, Stack)
+    named = sum(
+        total for key, total in zip(reads.keys, reads.totals, strict=True) if key.startswith("/")
+    )
+    if (named > 0) == (arm == BARE):
+        raise SystemExit(f"bench_nfs: {named} of {reads.total} reads have a name in '{arm}'")
+    print(
+        f"    {arm}: recorded {reads.total} of {load.reads}, {named} with a name, "
+        f"{sum(status['lost'].values())} lost; "
+        f"probe {status['probe_cpu_ns'] / 1e7 / status['seconds']:.1f} % of a CPU"
+    )
+    return load
+
+
 def main() -> None:
     if len(sys.argv) != 4:
         print("bench_nfs: left out: needs SERVER CLIENT FILE")
         return
-    server, client_name, file = sys.argv[1:]
-    client = host_named(client_name)
+    server, client = host_named(sys.argv[1]), host_named(sys.argv[2])
+    file = sys.argv[3]
     read(client, file)
-    rates, latencies = [], []
-    for pair in range(PAIRS):
-        without = read(client, file) if pair % 2 == 0 else None
-        with tempfile.TemporaryDirectory() as directory:
-            place = Path(directory, "recording")
-            load, status = read_while_recorded(server, client, file, place)
-            reads = query(Recording(place), "nfs.ops[op=read]")
-            assert isinstance(reads, Series)
-        without = without or read(client, file)
-        rates.append(load.iops / without.iops)
-        latencies.append(load.mean_ns / without.mean_ns)
-        probe = status["probe_cpu_ns"] / 1e7 / status["seconds"]
+    loads: dict[str, list[Load]] = {arm: [] for arm in ARMS}
+    for number in range(ROUNDS):
+        # each arm is first, second and third equally often
+        turn = number % len(ARMS)
+        order = (*ARMS[turn:], *ARMS[:turn])
+        for arm in order if number // len(ARMS) % 2 == 0 else order[::-1]:
+            loads[arm].append(measure(arm, server, client, file))
         print(
-            f"  pair {pair + 1}: {without.iops:,.1f} IOPS without, {load.iops:,.1f} with "
-            f"({(rates[-1] - 1) * 100:+.1f} %); recorded {reads.total} of {load.reads}, "
-            f"{sum(status['lost'].values())} lost; probe {probe:.1f} % of a CPU",
+            f"  round {number + 1}: "
+            + ", ".join(f"{arm} {loads[arm][-1].iops:,.1f} IOPS" for arm in ARMS),
             flush=True,
         )
-    for what, ratios in (("throughput", rates), ("mean latency", latencies)):
-        middle, low, high = log_mean_interval(ratios)
-        words = f"  recording changes {what} by {(middle - 1) * 100:+.1f} %"
-        if low is not None and high is not None:
-            words += f" ({(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f} %, 95 %, {PAIRS} pairs of {SECONDS:g} s)"
-        print(words, flush=True)
+    for arm, base in ((NAMED, NOT), (BARE, NOT), (NAMED, BARE)):
+        for what, field in (("throughput", "iops"), ("mean latency", "mean_ns")):
+            ratios = [
+                getattr(one, field) / getattr(other, field)
+                for one, other in zip(loads[arm], loads[base], strict=True)
+            ]
+            middle, low, high = log_mean_interval(ratios)
+            words = f"  {arm} against {base}: {what} {(middle - 1) * 100:+.1f} %"
+            if low is not None and high is not None:
+                words += f" ({(low - 1) * 100:+.1f} to {(high - 1) * 100:+.1f} %, 95 %, {ROUNDS} rounds of {SECONDS:g} s)"
+            print(words, flush=True)
 
 
 if __name__ == "__main__":

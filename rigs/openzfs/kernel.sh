@@ -25,6 +25,8 @@ from_packages() {
     cp -a "$root/lib" "$root/usr/"
     rm -r "$root/lib"
   fi
+  # With this file a module gets BTF, which needs pahole in the rig.
+  rm -f "$root"/usr/src/linux-headers-*/vmlinux
   rm -rf "$debs" "$root/usr/share"
 }
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_S = 120
+START_S = 300
 
 
 def reason_without() -> str | None:

@@ -193,7 +193,11 @@ def worksheet(browser: Any, recording: Path, home: Path, *, height: int = 800) -
         visited(browser, listener.url, width=1400, height=height) as page,
     ):
         page.set_default_timeout(WAIT_MS)
-        page.locator("#add").wait_for()
+        page.locator("#add, .page-head").first.wait_for()
+        if page.locator(".page-head").count():
+            # results are listed on the start page
+            page.get_by_role("link", name="Recording").first.click()
+            page.locator("#add").wait_for()
         yield page
 
 

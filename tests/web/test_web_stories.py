@@ -283,8 +283,8 @@ def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path)
         )
         expect(told.locator("tbody tr").first).to_be_visible()
         shares = [
-            float(words.split("\t")[1].removesuffix("%"))
-            for words in told.locator("tbody tr").all_inner_texts()
+            float(share.removesuffix("%"))
+            for share in told.locator("tbody td:nth-child(3)").all_inner_texts()
         ]
         assert 0 < max(shares) < 15, shares
         print(f"a stepped load: {', '.join(f'{rate:.0f}' for rate in rates)} reads a second")

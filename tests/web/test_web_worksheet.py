@@ -224,7 +224,7 @@ def test_time_is_moved_and_zoomed(open_page: Any) -> None:
     page.mouse.up()
     reads(page, re.compile(r"^(29|30|31)(\.\d+)? seconds$"))
     expect(page.locator(".overview .lane-name")).to_have_text(
-        [re.compile("^IOPS ≤ .*/s$"), re.compile("^p99 ≤ .* [mµ]?s$")]
+        [re.compile("^IOPS ≤ .*/s$"), re.compile("^p99 .* – .* [mµ]?s$")]
     )
     expect(page.locator(".overview .losses")).to_have_count(1)
     page.mouse.dblclick(strip["x"] + 5, strip["y"] + 5)

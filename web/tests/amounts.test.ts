@@ -7,9 +7,15 @@ import { amount } from "../src/heatmap/who";
 import { counted } from "../src/worksheet/graph/values";
 
 /** The texts of a legend of cells with so many at least and at most. */
-function legend(weight: keyof typeof UNITS, least: number, most: number, signed = false): string[] {
+function legend(weight: keyof typeof UNITS, least: number, most: number, signed = false, room = 60): string[] {
 	const found: string[] = [];
-	const context = { fillRect: () => undefined, fillText: (text: string) => found.push(text) };
+	const context = {
+		canvas: { width: 100 + 31 + room },
+		getTransform: () => ({ a: 1 }),
+		measureText: (text: string) => ({ width: 7 * text.length }),
+		fillRect: () => undefined,
+		fillText: (text: string) => found.push(text),
+	};
 	const colours = { text: "", faint: "", lines: [] } as unknown as ThemeColours;
 	paintLegend(context as unknown as CanvasRenderingContext2D, { left: 0, top: 0, width: 100, height: 100 }, colours, {
 		scale: { kind: "linear", counts: [least, most], levels: [0, 1] },
@@ -28,6 +34,8 @@ describe("what the cells of a map hold", () => {
 		expect(legend("time", 1000, 2_000_000).at(-1)).toBe("2 ms");
 		expect(legend("bytes", 4096, 2 ** 31)).toEqual(["4 KiB", expect.stringMatching(/iB$/), "2 GiB"]);
 		expect(legend("bytes", 0, 2 ** 20, true)).toEqual(["-1 MiB", "0", "+1 MiB"]);
+		// without room for all digits
+		expect(legend("count", 1, 34_750, false, 34)).toEqual(["1", expect.stringMatching(/^\d+K$/), "35K"]);
 	});
 
 	it("is said under the pointer, in the list and in a report's page", () => {

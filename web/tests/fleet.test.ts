@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { colourRange, largest, levelIn, type Measure, valueAt } from "../src/fleet/measures";
-import { addressOf, answer, filter, hosts, labelNames, order } from "../src/fleet/state";
+import { addressOf, answer, by, filter, hosts, labelNames, order, showHosts } from "../src/fleet/state";
 import type { FleetAnswer } from "../src/generated/api";
 
 const row = (host: string, values: (number | null)[], labels: Record<string, string> = {}) => ({
 	host,
+	hosts: 1,
 	labels,
 	values,
 	problem: "",
@@ -19,6 +20,8 @@ const shown: FleetAnswer = {
 	schema: 1,
 	archive: "a",
 	archives: ["a"],
+	by: "host",
+	labels: [],
 	measure: "p99",
 	unit: "ns",
 	clock: "realtime",
@@ -62,6 +65,16 @@ describe("colours", () => {
 });
 
 describe("rows", () => {
+	it("of a label lead to its hosts", () => {
+		by.value = "rack";
+		order.value = "label:rack";
+		showHosts(row("r1", [1]), "rack");
+		expect([by.value, filter.value, order.value]).toEqual(["host", "rack=r1", "name"]);
+		by.value = "rack";
+		showHosts(row("-", [1]), "rack");
+		expect([by.value, filter.value]).toEqual(["host", ""]);
+	});
+
 	it("are ordered and chosen by name, or the largest first", () => {
 		answer.value = shown;
 		expect(hosts.value.map(({ host }) => host)).toEqual(["b", "a", "C"]);
@@ -73,7 +86,7 @@ describe("rows", () => {
 
 	it("are ordered and chosen by labels, those without one last", () => {
 		const racks = [row("a", []), row("b", [], { rack: "r10" }), row("c", [], { rack: "r2", role: "db" })];
-		answer.value = { ...shown, hosts: racks };
+		answer.value = { ...shown, labels: ["rack", "role"], hosts: racks };
 		filter.value = "";
 		expect(labelNames.value).toEqual(["rack", "role"]);
 		order.value = "label:rack";

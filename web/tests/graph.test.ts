@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EMPTY, graphOf, SECOND, sheet, tick } from "../src/api/worksheet";
 import type { Look, Part } from "../src/canvas/heat";
+import { grouped } from "../src/canvas/ticks";
 import type { Node, StatisticFacts } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
 import { branchOf, devices, slices } from "../src/lib/branches";
@@ -12,7 +13,7 @@ import { graphKeys } from "../src/worksheet/graph/keys";
 import { cutOf, Foot, held, togetherOf } from "../src/worksheet/graph/list";
 import { boundWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
 import { amount, chosenSum, rate, rowWords } from "../src/worksheet/graph/values";
-import { narrow } from "../src/worksheet/graph/who";
+import { inOrder, narrow } from "../src/worksheet/graph/who";
 import { fitting, keyed, wrapped } from "../src/worksheet/pages/export";
 
 const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
@@ -340,5 +341,26 @@ describe("keys", () => {
 	it("are each there once, with words", () => {
 		expect(new Set(graphKeys.map((each) => each.key)).size).toBe(graphKeys.length);
 		for (const each of graphKeys) expect(each.words.length).toBeGreaterThan(5);
+	});
+});
+
+describe("fields of the marked I/Os", () => {
+	const ordered = (...fields: string[]) => inOrder(fields.map((field) => ({ field }))).map(({ field }) => field);
+	it("begin with the process where its threads differ, and keep their order otherwise", () => {
+		expect(ordered("size", "pid", "thread", "process", "op")).toEqual(["size", "process", "pid", "thread", "op"]);
+		expect(ordered("thread", "size", "pid")).toEqual(["pid", "size", "thread"]);
+		expect(ordered("device", "op")).toEqual(["device", "op"]);
+	});
+});
+
+describe("rates", () => {
+	it("of five digits and more are written in groups of three", () => {
+		expect(["10000", "9999", "1234567.5", "10000 KiB"].map((number) => grouped(number))).toEqual([
+			"10 000",
+			"9999",
+			"1 234 567.5",
+			"10 000 KiB",
+		]);
+		expect(rate(53_376, "1/s")).toBe("53 376/s");
 	});
 });

@@ -16,6 +16,7 @@ import {
 	setSpan,
 	sheet,
 	spanOf,
+	whole,
 } from "../src/api/worksheet";
 import type { StatisticFacts } from "../src/generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf, visible } from "../src/lib/names";
@@ -203,19 +204,34 @@ describe("a drag over the strip", () => {
 
 describe("the strip of the whole recording", () => {
 	it("is as high as its largest column, and blank where nothing was recorded", () => {
-		const answer = { t0_ns: 1000, interval_ns: 100, values: [10, null, 20, 0], complete: [0, 4] as const };
+		const lane = (values: (number | null)[]) => ({
+			columns: { t0_ns: 1000, interval_ns: 100, values, complete: [0, 4] as const },
+			scale: "linear" as const,
+		});
+		const answer = lane([10, null, 20, 0]);
 		const span = { from: 1000, until: 1400 };
 		expect(pathOf(answer, span)).toBe("M0.0 100V52.5H250.0V100ZM500.0 100V5.0H750.0V100ZM750.0 100V100.0H1000.0V100Z");
 		expect(pathOf(answer, { from: 1050, until: 1250 })).toContain("M0.0 100V52.5H250.0");
-		expect(pathOf({ ...answer, values: [0, null] }, span)).toBe("");
-		expect(pathOf({ ...answer, values: [] }, span)).toBe("");
+		expect(pathOf(lane([0, null]), span)).toBe("");
+		expect(pathOf(lane([]), span)).toBe("");
 	});
 	it("shows a column that is much smaller than the largest", () => {
-		const answer = { t0_ns: 0, interval_ns: 1, values: [1e6, 1], complete: [0, 2] as const };
-		expect(pathOf(answer, { from: 0, until: 2 })).toContain("V98.0");
+		const columns = { t0_ns: 0, interval_ns: 1, values: [1e6, 1], complete: [0, 2] as const };
+		expect(pathOf({ columns, scale: "linear" }, { from: 0, until: 2 })).toContain("V98.0");
+	});
+	it("has latencies on a logarithmic scale of a decade at least, so that one stall hides no others", () => {
+		const tops = (values: number[]) => {
+			const columns = { t0_ns: 0, interval_ns: 1, values, complete: [0, values.length] as [number, number] };
+			const path = pathOf({ columns, scale: "log" }, { from: 0, until: values.length });
+			return [...path.matchAll(/V([\d.]+)H/g)].map((match) => Number(match[1]));
+		};
+		expect(tops([200, 2000, 20e6])).toEqual([94.6, 76.7, 5]);
+		expect(tops([900, 1000])).toEqual([8.3, 5]);
+		expect(tops([0, 1000])).toEqual([100, 5]);
 	});
 	it("is no higher for a column that is not complete, which is a path of its own", () => {
-		const answer = { t0_ns: 0, interval_ns: 100, values: [10, 20, 900], complete: [0, 2] as const };
+		const columns = { t0_ns: 0, interval_ns: 100, values: [10, 20, 900], complete: [0, 2] as const };
+		const answer = { columns, scale: "linear" as const };
 		const all = { from: 0, until: 210 };
 		expect(pathOf(answer, all)).toBe("M0.0 100V52.5H476.2V100ZM476.2 100V5.0H952.4V100Z");
 		expect(pathOf(answer, all, false)).toBe("M952.4 100V0.0H1000.0V100Z");
@@ -232,6 +248,7 @@ describe("the strip of the whole recording", () => {
 			name,
 			columns: { t0_ns: 1000, interval_ns: 100, values, complete: [0, 3] as const },
 			colour: "",
+			scale: "linear" as const,
 			words: (value: number) => `${value}!`,
 		});
 		const strip: Strip = { lanes: [lane("IOPS", [5, 0, null]), lane("p99", [70, null, null])], lost: [[1, 17]] };
@@ -265,6 +282,15 @@ describe("the time that is compared with", () => {
 		expect(other?.from).not.toBe(-1001);
 		compare();
 		expect(sheet.value.compare).toBeNull();
+	});
+	it("is the first half of what is shown where nothing was recorded before it", () => {
+		sheet.value = { ...EMPTY, time: { ...whole.value } };
+		const { from, until } = whole.value;
+		compare();
+		expect(sheet.value.time).toEqual({ from: (from + until) / 2, until });
+		expect(sheet.value.compare).toEqual({ from, until: (from + until) / 2 });
+		compare();
+		expect(sheet.value.time).toEqual({ from, until });
 	});
 });
 

@@ -82,13 +82,17 @@ class ArchivedEvents(Recording):
 
     def files(self, table: Table, source: str, span: Span) -> list[DataFile]:
         """Data files that can hold rows of a source in a span."""
-        asked = (table.name, source, span)
-        if asked not in self._data_files:
-            where = row_filter([self.key], *span, [source], table.order[-1])
-            self._data_files[asked] = [
-                file for file in data_files(self.archive, table, where) if file.may_hold(self.key)
-            ]
-        return self._data_files[asked]
+        return files_of([self], table, source, [span])[0]
+
+    def known_files(self, table: Table, source: str, span: Span) -> list[DataFile] | None:
+        """As `files`, None where they were not chosen before."""
+        return self._data_files.get((table.name, source, span))
+
+    def remember_files(
+        self, table: Table, source: str, span: Span, files: list[DataFile]
+    ) -> list[DataFile]:
+        """Remember the answer of `files`."""
+        return self._data_files.setdefault((table.name, source, span), files)
 
     def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
         """As `Recording.snapshot`. Samples are read at once, as those that are not sealed."""
@@ -149,6 +153,40 @@ def open_recordings(
             cluster,
         )
         for item in recordings
+    ]
+
+
+def files_of(
+    recordings: Sequence[ArchivedEvents], table: Table, source: str, spans: Sequence[Span]
+) -> list[list[DataFile]]:
+    """Data files that can hold rows of each recording of an archive, of a source, in its span. The
+    metadata of the table is read once."""
+    remembered = [
+        recording.known_files(table, source, span)
+        for recording, span in zip(recordings, spans, strict=True)
+    ]
+    unknown = [place for place, files in enumerate(remembered) if files is None]
+    shared: list[DataFile] = []
+    own: dict[str, list[DataFile]] = {}
+    if unknown:
+        keys = [recordings[place].key for place in unknown]
+        ends = min(spans[place][0] for place in unknown), max(spans[place][1] for place in unknown)
+        where = row_filter(keys, *ends, [source], table.order[-1])
+        for file in data_files(recordings[0].archive, table, where):
+            if file.recordings is None or file.recordings[0] != file.recordings[1]:
+                shared.append(file)
+            else:
+                own.setdefault(file.recordings[0], []).append(file)
+
+    def choose(recording: ArchivedEvents, span: Span) -> list[DataFile]:
+        of_many = [file for file in shared if file.may_hold(recording.key)]
+        files = [*own.get(recording.key, []), *of_many]
+        overlapping = [file for file in files if file.may_overlap(*span)]
+        return recording.remember_files(table, source, span, overlapping)
+
+    return [
+        choose(recording, span) if files is None else files
+        for recording, span, files in zip(recordings, spans, remembered, strict=True)
     ]
 
 

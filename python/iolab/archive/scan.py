@@ -4,8 +4,9 @@ rows as an Arrow dataset. Partitions and statistics of the table choose them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from .faults import explain_errors
@@ -42,6 +43,10 @@ class DataFile:
         """Whether it can have rows of a recording."""
         return self.recordings is None or self.recordings[0] <= key <= self.recordings[1]
 
+    def may_overlap(self, from_ns: int, until_ns: int) -> bool:
+        """Whether it can have rows of a span."""
+        return self.times is None or (self.times[0] < until_ns and self.times[1] >= from_ns)
+
     def holds_only(self, key: str, numbers: Collection[int]) -> bool:
         """Whether all its rows are of a recording and of these segments."""
         if self.recordings != (key, key) or self.segments is None or self.has_deletes:
@@ -50,6 +55,58 @@ class DataFile:
         return last - first < len(numbers) and all(
             number in numbers for number in range(first, last + 1)
         )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of data files, or of a table in memory.
+
+    Attributes:
+        files, table: where they are. segments: of these recordings and segments only; None: all.
+    """
+
+    files: Sequence[DataFile] = ()
+    table: pa.Table | None = None
+    segments: Mapping[str, Collection[int]] | None = None
+
+    def ranges(self) -> pa.Table:
+        """Ranges of consecutive segments: columns recording, first, last (included)."""
+        import pyarrow as pa
+
+        ranges = []
+        for recording, numbers in (self.segments or {}).items():
+            ordered = sorted(numbers)
+            breaks = [place for place, (a, b) in enumerate(pairwise(ordered), 1) if b != a + 1]
+            ranges += [
+                (recording, ordered[first], ordered[past - 1])
+                for first, past in pairwise([0, *breaks, len(ordered)])
+                if first < past
+            ]
+        kinds = (("recording", pa.string()), ("first", pa.int64()), ("last", pa.int64()))
+        return pa.table(
+            {
+                name: pa.array([line[place] for line in ranges], kind)
+                for place, (name, kind) in enumerate(kinds)
+            }
+        )
+
+
+def join_rows(parts: Iterable[Rows]) -> list[Rows]:
+    """The rows of some parts, which have no row in common, in fewer parts."""
+    every = list(parts)
+    joined = [part for part in every if part.table is not None]
+    whole_files = {
+        file.address: file for part in every if part.segments is None for file in part.files
+    }
+    joined += [Rows(list(whole_files.values()))] if whole_files else []
+    divided = [part for part in every if part.segments is not None and part.files]
+    if divided:
+        files = {file.address: file for part in divided for file in part.files}
+        segments: dict[str, Collection[int]] = {}
+        for part in divided:
+            segments |= part.segments or {}
+        joined.append(Rows(list(files.values()), segments=segments))
+    return joined
 
 
 def row_filter(

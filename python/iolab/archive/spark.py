@@ -15,10 +15,11 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..errors import IolabError, ResultsError, UsageError
+from .scan import Rows
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -44,18 +45,6 @@ _OWN_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 _clusters: dict[str, Cluster] = {}
-
-
-class Rows(NamedTuple):
-    """Rows of data files: all, or those of segments of a recording.
-
-    Attributes:
-        addresses: of Parquet files. recording: key; None: all rows. segments: numbers.
-    """
-
-    addresses: Sequence[str]
-    recording: str | None = None
-    segments: Sequence[int] = ()
 
 
 class Cluster:
@@ -85,28 +74,31 @@ class Cluster:
         with self._explain_errors():
             rows: Any = None
             for part in parts:
-                chosen = self._rows(table, part)
-                rows = chosen if rows is None else rows.unionAll(chosen)
+                part_rows = self._rows(table, part)
+                rows = part_rows if rows is None else rows.unionAll(part_rows)
             if rows is None:
                 columns = [f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in _columns(table)]
                 rows = self._session.range(0).selectExpr(*columns)
             rows.createOrReplaceTempView(name)
 
     def _rows(self, table: Table, part: Rows) -> Any:
-        from pyspark.sql.functions import col
+        from pyspark.sql.functions import broadcast, col
 
         rows = (
             self._session.read.schema(
                 ", ".join(f"`{name}` {kind}" for name, kind in _columns(table))
             )
             .option("parquet.page.verify-checksum.enabled", "true")
-            .parquet(*map(_address, part.addresses))
+            .parquet(*(_address(file.address) for file in part.files))
         )
-        if part.recording is None:
+        if part.segments is None:
             return rows
-        numbers = ", ".join(map(str, part.segments)) or "NULL"
-        # a key from an archive is no text for a statement
-        return rows.where(f"segment IN ({numbers})").where(col("recording") == part.recording)
+        # keys from an archive are no text for a statement
+        ranges = self._session.createDataFrame(part.ranges().rename_columns(["r", "first", "last"]))
+        is_listed = (col("recording") == col("r")) & col("segment").between(
+            col("first"), col("last")
+        )
+        return rows.join(broadcast(ranges), is_listed, "left_semi")
 
     def drop(self, names: Sequence[str]) -> None:
         """Make views unknown again."""

@@ -244,13 +244,13 @@ class NumberedLedger(Ledger[Numbered]):
                 numbers = range(first, number + 1)
                 # a wrong line may name more numbers than there are lines
                 if len(numbers) > len(lines):
-                    known = [known_number for known_number in lines if known_number in numbers]
+                    listed_numbers = [listed for listed in lines if listed in numbers]
                 else:
-                    known = [known_number for known_number in numbers if known_number in lines]
-                for known_number in known:
-                    del lines[known_number]
-                    firsts.pop(known_number, None)
-                replaced += len(known)
+                    listed_numbers = [listed for listed in numbers if listed in lines]
+                for listed in listed_numbers:
+                    del lines[listed]
+                    firsts.pop(listed, None)
+                replaced += len(listed_numbers)
                 lines[number] = line
                 if first < number:
                     firsts[number] = first

@@ -17,7 +17,7 @@ from ..hosts.base.host import Host, HungError, KernelLog
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts, temperatures
 from ..results.evidence.clients import common_window
-from ..results.evidence.files import TARGET_FILE, write_plan
+from ..results.evidence.files import PASSES, TARGET_FILE, write_plan
 from ..results.evidence.marks import add_marks
 from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
@@ -283,6 +283,9 @@ class Executor:
             layout = self._lay_out(runner, setting, places)
             if layout.status != "finished":
                 return layout
+        passes = self._read_passes(runner, setting, places)
+        if passes.status != "finished":
+            return passes
         done = (
             setting.actions
             if setting.profiler is None
@@ -359,18 +362,45 @@ class Executor:
         self, runner: LoadRunner, setting: RunSetting, places: Mapping[str, Place]
     ) -> RunEnd:
         """Files are laid out by jobs of their own, and for a cold start put out of memory then."""
-        end = RunEnd("finished")
         layout = setting.workload.layout(next(iter(places.values())))
+        end = RunEnd("finished")
         if layout is not None:
             launch = self._launch(
                 setting, lambda place, _: setting.workload.layout(place) or layout, places, 0
             )
             end = runner.lay_out(setting.directory, launch)
-        if end.status == "finished" and setting.target.cold():
+        if end.status == "finished":
+            self._chill(setting)
+        return end
+
+    def _read_passes(
+        self, runner: LoadRunner, setting: RunSetting, places: Mapping[str, Place]
+    ) -> RunEnd:
+        """All passes of a load that reads several times, but the last one, which is measured as any
+        load is. The files remain, and leave the memory after each pass if the target is cold."""
+        count = int(setting.load.facts.get(PASSES, 1))
+        if count > 1 and setting.clients:
+            raise RunError(
+                "passes are read on the host of the target",
+                where="workload.passes",
+                hint="leave [load] or passes out",
+            )
+        for number in range(1, count if setting.profiler is None else 1):
+            launch = self._launch(setting, lambda place, _: setting.workload.job(place), places, 0)
+            end = runner.read_pass(setting.directory, launch, number)
+            if end.status != "finished":
+                return end
+            if self._interrupts.stop_now:
+                return RunEnd("interrupted", "stopped by the user")
+            self._chill(setting)
+        return RunEnd("finished")
+
+    def _chill(self, setting: RunSetting) -> None:
+        """Nothing of the files stays in memory, if the target is cold."""
+        if setting.target.cold():
             for client in setting.clients:
                 drop_caches(client.host)
             setting.target.chill()
-        return end
 
     def _observe(self, setting: RunSetting) -> None:
         """What the target says of the run. That it can't is no harm to what was measured."""

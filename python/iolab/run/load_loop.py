@@ -10,6 +10,7 @@ from pathlib import Path
 from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base.host import Process
+from ..results.evidence.files import PASSES
 from ..sources.base import Source
 from ..workloads.base import Load
 from .actions import Actions
@@ -111,9 +112,24 @@ class LoadRunner:
 
     def lay_out(self, directory: Path, launch: Launch) -> RunEnd:
         """Run a layout to its end. RunError where it can't be started."""
-        process = launch.start(directory, LAYOUT, self._starts.environment)
+        return self._complete(
+            directory, launch, LAYOUT, directory.name, "the files can't be laid out"
+        )
+
+    def read_pass(self, directory: Path, launch: Launch, number: int) -> RunEnd:
+        """Run a pass of reading that precedes the measured one, in a directory of its own below the
+        run's. RunError where it can't be started."""
+        place = directory / PASSES / f"{number:03}"
+        place.mkdir(parents=True)
+        return self._complete(place, launch, "", directory.name, f"pass {number} can't be read")
+
+    def _complete(
+        self, directory: Path, launch: Launch, prefix: str, run: str, problem: str
+    ) -> RunEnd:
+        """Run a load without sources to its end."""
+        process = launch.start(directory, prefix, self._starts.environment)
         try:
-            self._starts.note("started", process, run=directory.name, **launch.facts())
+            self._starts.note("started", process, run=run, **launch.facts())
             wait = launch.kernel_wait(process)
             cut = self._watch(
                 process, wait, launch.limit, launch.limit, lambda passed: float("inf")
@@ -126,7 +142,7 @@ class LoadRunner:
         reason += hung
         return RunEnd(
             status,
-            f"the files can't be laid out: {reason}" if status == "failed" else reason,
+            f"{problem}: {reason}" if status == "failed" else reason,
             hung=bool(hung),
         )
 

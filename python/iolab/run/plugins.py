@@ -15,6 +15,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.target_path import Place
 from ..hosts.facts.mounts import mount_of
 from ..hosts.ssh.remote_paths import scratch_on
+from ..results.evidence.files import PASSES
 from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
 from ..sources.recorded import RecordedSource
@@ -247,7 +248,8 @@ class Equipment:
         load = self.load(cell)
         ramp = load.ramp + (LEAD if self._clients.of(cell) else 0.0)
         if "files" in load.facts or PROGRAM in load.facts:
-            return run_seconds(0.0, ramp, load.space_bytes + (load.layout_bytes or 0))
+            size = load.space_bytes * int(load.facts.get(PASSES, 1))
+            return run_seconds(0.0, ramp, size + (load.layout_bytes or 0))
         return run_seconds(
             load.runtime,
             ramp,

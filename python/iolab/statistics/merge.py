@@ -12,7 +12,7 @@ import numpy as np
 from ..recording.base.counts import HeatCounts, alike
 from ..recording.base.counts import merge as merge_counts
 from ..recording.base.grids import Grid, Linear, LogLinear
-from .engine.cells import BUCKETS, MOST_CELLS, covering
+from .engine.cells import BUCKETS, covering, most_keys
 from .engine.engine import int64s
 from .kept.paths import BITS as COARSE_BITS
 from .plan import Frame
@@ -118,7 +118,7 @@ def _limit(rows: dict[str, Any], columns: int) -> dict[str, Any]:
     rest = np.ma.getmaskarray(rows["k"])
     keys, places = np.unique(np.ma.filled(rows["k"], "").astype(str), return_inverse=True)
     totals = np.bincount(places[~rest], weights=int64s(rows["n"])[~rest], minlength=len(keys))
-    largest = np.argsort(-totals, kind="stable")[: max(16, MOST_CELLS // max(1, columns))]
+    largest = np.argsort(-totals, kind="stable")[: most_keys(columns)]
     is_small = np.ones(len(keys), dtype=bool)
     is_small[largest] = False
     named = len(np.unique(places[~rest]))

@@ -13,6 +13,7 @@ from ..errors import RunError
 from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
+from ..results.evidence.files import PASSES
 from ..results.evidence.marks import Mark
 from .base import Job, Load, StartTime, Workload
 from .files_model import FilesOptions
@@ -26,13 +27,12 @@ from .fio_sections import resolve
 
 
 class FilesWorkload:
-    """Files written or read whole, several at a time, by fio: a run ends when all are done, and
-    `write.time` or `read.time` says when.
+    """Complete files, written or read by fio, several at a time. A run ends when all are done, and
+    `write.time` or `read.time` is its time. Files may be read in several passes.
 
-    Each job goes through files of its own one after the other, in order, with one I/O at a time.
-    Writes make the files. Where the target's cache is cold, what is read was written beforehand by
-    the very load that `op = "write"` measures, as many at a time, so that it is placed as such
-    writing puts it; else fio lays it out itself, and it is read from memory.
+    Each job has its own files and one I/O at a time. With a cold cache the load of `op = "write"`
+    writes what is read, so that files are placed as such writes place them. With a warm cache fio
+    lays them out, and they are read from memory.
     """
 
     name: ClassVar[str] = "files"
@@ -72,7 +72,10 @@ class FilesWorkload:
     def load(self) -> Load:
         """Jobs and room; the runtime is the longest that it may take."""
         load = self._fio.load()
-        return replace(load, facts={**load.facts, "files": self._given.files})
+        facts = {**load.facts, "files": self._given.files}
+        if self._given.op == "read" and self._given.passes > 1:
+            facts[PASSES] = self._given.passes
+        return replace(load, facts=facts)
 
     def job(self, place: Place, start: StartTime | None = None) -> Job:
         """fio's job; RunError where the place is a device."""

@@ -62,6 +62,15 @@ class FilesOptions(Options):
             description="files at a time: jobs, each with as many of the files as the others",
         ),
     ] = 1
+    passes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1000,
+            description='how often the files of op = "read" are read. They are written once, and leave '
+            "the memory before each pass if the cache is cold. read.time is the mean of all passes",
+        ),
+    ] = 1
     bs: Annotated[
         Size, Field(ge=512, description="size of each I/O; a file smaller than that is one I/O")
     ] = 128 << 10

@@ -4,6 +4,8 @@ sums over hosts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,10 @@ from iolab.statistics.ask import attribution
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
 from iolab.statistics.ask.query import explain, heat, query
+from iolab.statistics.engine.joint import Joint
 from iolab.statistics.language.names import parse
+from iolab.statistics.tiers import archive_engines
+from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import SOURCES, answer_of, append, questions, record
 from support.depth import depth
 from support.recordings import SECOND, START, events
@@ -57,6 +62,43 @@ def test_an_archive_answers_as_the_recording_does(
     [recording] = [item for item in archived(archive) if item.archived.host == host]
     text, asked = question
     assert answer_of(recording, text, **asked) == answer_of(recordings[host], text, **asked)
+
+
+def ask_together(recordings: Sequence[ArchivedEvents], text: str, **asked: Any) -> list[Any]:
+    asks = [partial(answer_of, recording, text, **asked) for recording in recordings]
+    return Joint(asks).answers(read_together)
+
+
+@settings(max_examples=depth(8, 300), deadline=None)
+@given(question=questions())
+def test_hosts_that_are_asked_together_answer_as_alone(
+    fleet: tuple[dict[str, Recording], Archive], question: tuple[str, dict[str, Any]]
+) -> None:
+    recordings, archive = fleet
+    text, asked = question
+    chosen = archived(archive)
+    assert ask_together(chosen, text, **asked) == [
+        answer_of(recordings[recording.archived.host], text, **asked) for recording in chosen
+    ]
+
+
+@pytest.mark.parametrize("text", ["io.ops[latency>=1ms][process]", "io.ops[op=read][latency]"])
+def test_hosts_share_statements(
+    fleet: tuple[dict[str, Recording], Archive], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements = []
+    ask_table = archive_engines.DuckDBEngine.ask_table
+
+    def count(self: Any, sql: str, bound: Any) -> Any:
+        statements.append(sql)
+        return ask_table(self, sql, bound)
+
+    monkeypatch.setattr(archive_engines.DuckDBEngine, "ask_table", count)
+    chosen = archived(fleet[1])
+    answers = ask_together(chosen, text, interval_ns=SECOND)
+    together = len(statements)
+    assert answers == [answer_of(recording, text, interval_ns=SECOND) for recording in chosen]
+    assert len(statements) == together * (1 + len(chosen))
 
 
 @pytest.mark.parametrize(
@@ -261,13 +303,18 @@ def test_files_that_another_engine_compacted_give_the_same_answers(tmp_path: Pat
         rows = archive.read(table)
         archive.commit(table, lambda change, rows=rows: change.overwrite(rows))
     assert answers() == before
+    together = [ask_together(archived(archive), text, interval_ns=SECOND) for text in texts]
+    assert [answer for of_host in zip(*together, strict=True) for answer in of_host] == before
 
 
 def test_a_damaged_data_file_is_named(tmp_path: Path) -> None:
     archive = Archive.open(str(tmp_path / "archive"), create=True)
     record(tmp_path / "rec")
     push(tmp_path / "rec", archive)
-    for file in Path(archive.url).rglob("events*.parquet"):
+    files = list(Path(archive.url).rglob("events*.parquet"))
+    record(tmp_path / "other", host="db2", seed=1)
+    push(tmp_path / "other", archive)
+    for file in files:
         content = bytearray(file.read_bytes())
         for place in range(16, len(content) // 2, 40):
             content[place] ^= 0xFF
@@ -275,6 +322,12 @@ def test_a_damaged_data_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(IolabError) as error:
         query(archived(archive)[0], "io.ops[process]")
     assert "\n" not in str(error.value)
+    maps = ask_fleet(archived(archive), FleetStatistic.parse("io.ops[process][host]"))
+    assert isinstance(maps, dict)
+    assert set(maps) == {"db2"}
+    stack = maps["db2"]
+    assert isinstance(stack, Stack)
+    assert any("db1 is left out" in note for note in stack.notes)
 
 
 def test_what_was_deleted_before_it_was_pushed_is_a_gap(tmp_path: Path) -> None:

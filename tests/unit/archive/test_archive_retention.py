@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from iolab.archive import Archive, choose, compact, delete_by_age, fetch, push, retention, tables
@@ -63,7 +64,9 @@ def rows_of(archive: Archive, table: tables.Table) -> dict[int, int]:
     return {number: numbers.count(number) for number in sorted(set(numbers))}
 
 
-def test_old_events_are_answered_by_maps(tmp_path: Path, archive: Archive) -> None:
+def test_old_events_are_answered_by_maps(
+    tmp_path: Path, archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = {
         text: ask(archive, text, interval_ns=SECOND) for text in ("io.ops[op]", "io.ops[latency]")
     }
@@ -81,6 +84,8 @@ def test_old_events_are_answered_by_maps(tmp_path: Path, archive: Archive) -> No
     expected = before["io.ops[latency]"]
     assert isinstance(heat, HeatCounts)
     assert cells(heat) == cells(expected)
+    assert run(["heatmap", f"archive:{archive.url}"]) == 0
+    assert "deleted by age" in capsys.readouterr().out
 
     # open columns become whole seconds; another field has only the events that remain
     assert ask(archive, "io.ops", columns=1000).interval_ns == SECOND
@@ -105,6 +110,13 @@ def test_maps_are_deleted_after_the_events(archive: Archive) -> None:
     # the first segment is not recorded time any more, rather than time without I/Os
     assert answer.first_ns >= START + 5 * SECOND
     assert answer.covered_ns < 20 * SECOND
+    before = ask(archive, "io.ops", from_ns=START, until_ns=START + 4 * SECOND)
+    assert before.total == 0
+    assert np.isnan(before.values).all()
+    assert [note for note in before.notes if "nor are their maps" in note]
+    with pytest.raises(UsageError) as error:
+        ask(archive, "io.ops", until_ns=START + 4 * SECOND)
+    assert "deleted" in str(error.value)
 
     delete(archive, events=100)
     assert rows_of(archive, tables.EVENTS) == {}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
 from iolab.statistics.engine.cells import bucket_sql
 from iolab.statistics.engine.engine import Engine
+from iolab.statistics.engine.joint import Joint
 from iolab.statistics.language.names import parse
+from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import answer_of, questions, record
 from support.depth import depth
 from support.recordings import SECOND, START
@@ -92,6 +95,20 @@ def test_spark_answers_as_duckdb_and_the_recording_do(
     answer = answer_of(fleet.spark[host], text, **asked)
     assert answer == answer_of(fleet.duckdb[host], text, **asked)
     assert answer == answer_of(fleet.local[host], text, **asked)
+
+
+@needs_spark
+@pytest.mark.slow
+@settings(max_examples=depth(4, 40), deadline=None)
+@given(question=questions())
+def test_spark_answers_for_all_hosts_at_once(
+    fleet: Fleet, question: tuple[str, dict[str, Any]]
+) -> None:
+    text, asked = question
+    asks = [partial(answer_of, fleet.spark[host], text, **asked) for host in HOSTS]
+    assert Joint(asks).answers(read_together) == [
+        answer_of(fleet.local[host], text, **asked) for host in HOSTS
+    ]
 
 
 @needs_spark
@@ -177,6 +194,10 @@ def test_files_of_several_hosts_and_names_with_quotes(
         for text in ("io.ops[process]", "io.ops[latency]"):
             asked = {"interval_ns": SECOND}
             assert answer_of(spark[host], text, **asked) == answer_of(recording, text, **asked)
+    asks = [partial(answer_of, item, "io.ops[process]") for item in spark.values()]
+    assert Joint(asks).answers(read_together) == [
+        answer_of(item, "io.ops[process]") for item in duckdb.values()
+    ]
 
 
 @needs_spark

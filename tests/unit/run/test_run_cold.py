@@ -13,9 +13,12 @@ import pytest
 from iolab.errors import RunError
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.open.results import Results
 from iolab.run.interrupts import Interrupts
 from iolab.targets.directory import DirectoryTarget
+from iolab.verdict import Level
 from support.acting import Listener, study_text, write_result
+from support.fio_files import idle, job, output
 
 Do = Callable[..., Path]
 
@@ -102,3 +105,73 @@ def test_ctrl_c_twice_in_a_layout_interrupts_the_run(
     host.clock.sleep = spend  # type: ignore[method-assign]
     do(interrupts=stops)
     assert heard.runs == [(1, "interrupted", "stopped by the user")]
+
+
+PASSES_STUDY = """
+[study]
+name = "sets"
+repetitions = 1
+[workload]
+kind = "files"
+op = "read"
+files = 4
+size = "128k"
+passes = 3
+"""
+
+
+def read_result(directory: Path, seconds: float) -> None:
+    """A result of fio that read for so long."""
+    entry = job(jobs=1, iops=100.0, runtime=seconds)
+    entry["read"], entry["write"] = entry["write"], idle()
+    (directory / "fio.json").write_text(output(entry, size=str(4 << 17)), "utf-8")
+
+
+@pytest.fixture
+def passes(order: list[str], study: Path, host: FakeHost, tmp_path: Path) -> list[str]:
+    """Files that are read three times, for 1, 2 and 6 s."""
+    study.write_text(PASSES_STUDY)
+    seconds = iter([1.0, 2.0, 6.0])
+
+    def work(command: Sequence[str], directory: Path) -> None:
+        is_layout = "layout" in " ".join(command)
+        order.append("layout" if is_layout else f"read {directory.name[:3]}")
+        if not is_layout:
+            read_result(directory, next(seconds))
+
+    host.programs["fio"].work = work
+    return order
+
+
+def test_files_are_written_once_and_read_cold_in_each_pass(do: Do, passes: list[str]) -> None:
+    [run] = run_directories(do())
+    assert passes == ["layout", "chill", "read 001", "chill", "read 002", "chill", "read 000"]
+    (measured,) = Results(run.parent.parent).runs
+    time = measured.observations["read.time"]
+    assert time.value == pytest.approx(3.0)
+    assert "3 passes" in time.source_field
+    assert measured.value("runtime") == pytest.approx(6.0)
+    assert {"passes/001/fio.json", "passes/002/fio.json"} <= set(read_plan(run).files or {})
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[" * 5000, None])
+def test_a_damaged_pass_makes_its_run_invalid(
+    do: Do, passes: list[str], damage: str | None
+) -> None:
+    [run] = run_directories(do())
+    file = run / "passes/001/fio.json"
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_text(damage)
+    (measured,) = Results(run.parent.parent).runs
+    assert measured.verdict.level is Level.INVALID
+
+
+def test_a_pass_that_fails_ends_its_run(
+    do: Do, host: FakeHost, passes: list[str], heard: Listener
+) -> None:
+    host.programs["fio"].fails = lambda command: 0 if "layout" in " ".join(command) else 2
+    do()
+    assert passes == ["layout", "chill", "read 001"]
+    assert heard.runs == [(1, "failed", "pass 1 can't be read: exit code 2")]

@@ -14,6 +14,7 @@ import pytest
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
+from iolab.heatmap import wire
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest
 from iolab.recording.write.writer import RecordingWriter
@@ -232,6 +233,31 @@ def test_keys_that_are_left_out_are_not_written_down(
     with pytest.raises(UsageError, match="numbers"):
         changes(store, {**REC, **RANGES, "statistic": "io.ops[file]", "top": "3"})
     assert written == []
+
+
+def test_maps_of_very_many_cells_are_compared_on_coarser_ones(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {**REC, **RANGES, "statistic": "io.ops[latency]"}
+    fine = compare(store, words)
+    monkeypatch.setattr(wire, "CELLS", 100)
+    coarse = compare(store, words)
+    assert isinstance(fine, Difference)
+    assert isinstance(coarse, Difference)
+    assert fine.group is not None
+    assert coarse.group is not None
+    assert len(coarse.group.bounds) < len(fine.group.bounds)
+    assert sum(coarse.cells.values) == pytest.approx(sum(fine.cells.values))
+    cells = [
+        sum(len(part.cells.counts) for part in group.maps) for group in (fine.group, coarse.group)
+    ]
+    # what limits an answer is the number of its cells, not of those that were read
+    monkeypatch.setattr(answers, "MOST_NUMBERS", 4 * cells[1])
+    assert cells[0] > cells[1]
+    compare(store, words)
+    monkeypatch.setattr(answers, "MOST_NUMBERS", 4 * cells[1] - 1)
+    with pytest.raises(UsageError, match="numbers"):
+        compare(store, words)
 
 
 def test_keys_beyond_those_asked_for_are_counted(store: Store) -> None:

@@ -21,6 +21,7 @@ from iolab.server.base.store import Store
 from iolab.server.http.access import Door
 from iolab.server.http.actions import state_in
 from iolab.server.http.app import application
+from iolab.server.queries.fleet import fleet as fleet_rows
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
 from support.archives import record
@@ -89,6 +90,39 @@ def test_each_measure_has_values(client: TestClient, measure: str, low: float, h
     assert None in answer["hosts"][0]["values"]
 
 
+def test_a_row_for_each_value_of_a_label(client: TestClient) -> None:
+    alone, racks = rows(client, measure="iops"), rows(client, measure="iops", rows="rack")
+    assert (alone["by"], racks["by"], racks["labels"]) == ("host", "rack", ["rack"])
+    assert [(row["host"], row["hosts"]) for row in racks["hosts"]] == [("-", 1), ("<i>r1", 1)]
+    assert [row["values"] for row in racks["hosts"]] == [row["values"] for row in alone["hosts"]]
+    assert racks["hosts"][0]["recordings"] == []
+
+
+def test_hosts_with_one_label_add_up(fleet: tuple[Path, Path], tmp_path: Path) -> None:
+    archive = Archive.open(str(fleet[0]))
+    set_labels(archive, HOSTS[0], {"role": "db"})
+    set_labels(archive, HOSTS[1], {"role": "db"})
+    store = Store([Path(f"archive:{fleet[0]}")])
+    for measure in ("iops", "losses", "p99", "utilization"):
+        hosts = fleet_rows(store, {"measure": measure}).hosts
+        [row] = fleet_rows(store, {"measure": measure, "rows": "role"}).hosts
+        assert (row.host, row.hosts) == ("db", 2)
+        for value, *parts in zip(row.values, *(host.values for host in hosts), strict=True):
+            known = [part for part in parts if part is not None]
+            if not known:
+                assert value is None
+                continue
+            assert value is not None
+            if measure in ("iops", "losses"):
+                assert value == pytest.approx(sum(known))
+            elif measure == "utilization":
+                assert value == max(known)
+            else:
+                assert min(known) <= value <= max(known)
+    set_labels(archive, HOSTS[0], {"role": ""})
+    set_labels(archive, HOSTS[1], {"role": ""})
+
+
 def test_a_span_of_time_is_chosen(client: TestClient) -> None:
     answer = rows(client, **{"from": str(START + 2 * SECOND), "to": str(START + 5 * SECOND)})
     assert answer["t0_ns"] == START + 2 * SECOND
@@ -101,6 +135,7 @@ def test_a_span_of_time_is_chosen(client: TestClient) -> None:
     [
         ({"archive": "elsewhere"}, 404),
         ({"measure": "p98"}, 400),
+        ({"rows": "row"}, 400),
         ({"columns": "0"}, 400),
         ({"from": "20s", "to": "10s"}, 400),
     ],

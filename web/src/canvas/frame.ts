@@ -221,7 +221,7 @@ export function paintValues(
 /** How many marks of time have room. */
 export const timeMarks = (box: Box): number => Math.max(2, Math.floor(box.width / 80));
 
-/** Marks of time under the plot, from `foot` on; `day`: what stands left of them. */
+/** Marks of time under the plot, from `foot` on; `day`: the day of the first of them. */
 export function paintTimes(
 	context: CanvasRenderingContext2D,
 	{ box, span, colours }: Frame,
@@ -234,15 +234,15 @@ export function paintTimes(
 	context.strokeStyle = colours.faint;
 	context.lineWidth = 1;
 	context.textBaseline = "top";
-	context.textAlign = "left";
-	context.fillText(day, Math.max(0, box.left - 38 - context.measureText(day).width), foot + 8);
 	context.textAlign = "center";
 	context.beginPath();
-	for (const tick of ticks) {
-		const x = xPixel(box, span, tick.value);
+	for (const [number, { value, label }] of ticks.entries()) {
+		const x = xPixel(box, span, value);
 		context.moveTo(x, foot);
 		context.lineTo(x, foot + 5);
-		context.fillText(tick.label, x, foot + 8);
+		// a midnight has its day as label
+		const isTime = number === 0 && label.includes(":");
+		context.fillText(isTime ? `${day} ${label}`.trimStart() : label, x, foot + 8);
 	}
 	context.stroke();
 }

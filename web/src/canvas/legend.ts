@@ -15,6 +15,9 @@ export interface Legend {
 	lift: number;
 }
 
+/** Counts where there is no room for all digits: `35K`. */
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 2 });
+
 /** Draw the legend at the right of a plot. */
 export function paintLegend(
 	context: CanvasRenderingContext2D,
@@ -33,8 +36,12 @@ export function paintLegend(
 	context.fillStyle = colours.text;
 	context.textAlign = "left";
 	context.textBaseline = "middle";
+	const room = context.canvas.width / context.getTransform().a - x - 17;
 	for (const place of [0, 0.5, 1]) {
-		context.fillText(legendText(scale, signed ? 2 * place - 1 : place, signed, unit), x + 17, foot - place * tall);
+		const level = signed ? 2 * place - 1 : place;
+		const text = legendText(scale, level, signed, unit);
+		const fits = unit || context.measureText(text).width <= room;
+		context.fillText(fits ? text : SHORT.format(Math.round(countAt(scale, level))), x + 17, foot - place * tall);
 	}
 	context.fillStyle = colours.faint;
 	context.textBaseline = "alphabetic";

@@ -20,7 +20,7 @@ import {
 	wholeColumns,
 } from "./lines";
 import { type Axis, type Box, type Span, xPixel, type YScale, yPixel } from "./spaces";
-import { linearTicks, logTicks, quantity, type Tick, type Unit } from "./ticks";
+import { grouped, linearTicks, logTicks, quantity, type Tick, type Unit } from "./ticks";
 import type { Coloured } from "./tooltip";
 
 /** What is painted of numbers over time, and how. */
@@ -228,7 +228,10 @@ export class Numbers implements Content {
 export function numberTicks(high: number, unit: string): Tick[] {
 	const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
 	const found = linearTicks(0, factor * high, 6, unitOf(unit));
-	return found.map(({ value, label }) => ({ value: value / factor, label: value > 0 ? `${label}${after}` : "0" }));
+	return found.map(({ value, label }) => ({
+		value: value / factor,
+		label: value > 0 ? `${grouped(label)}${after}` : "0",
+	}));
 }
 
 /** The unit of an axis: that of a number per second without the second. */

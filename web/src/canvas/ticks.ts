@@ -39,6 +39,10 @@ export function quantity(value: number, unit: Unit, digits = 4): string {
 	return `${written(value / scale, digits)} ${symbol}`.trimEnd();
 }
 
+/** A number of five digits and more in groups of three. */
+export const grouped = (number: string): string =>
+	number.replace(/^-?\d{5,}/, (digits) => digits.replaceAll(/\B(?=(\d{3})+$)/g, " "));
+
 /** At most `most` marks at round multiples, all in one unit. */
 export function linearTicks(low: number, high: number, most: number, unit: Unit): Tick[] {
 	if (!(high > low)) return [];

@@ -18,12 +18,14 @@ export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, l
 		.initialize(element)
 		.run();
 	// Vega gives containers of panel headings and of marks a role without a name, and does so at each redraw: they are only layout.
-	const strip = () => {
+	const follow = () => {
+		// known after the second pass of the layout; the style sheet makes it as large as the text of the page
+		element.style.setProperty("--width", element.querySelector(":scope > svg")?.getAttribute("width") ?? "");
 		for (const part of element.querySelectorAll("g[role]:not([aria-label])")) part.removeAttribute("role");
 	};
-	const watch = new MutationObserver(strip);
-	watch.observe(element, { attributeFilter: ["role"], childList: true, subtree: true });
-	strip();
+	const watch = new MutationObserver(follow);
+	watch.observe(element, { attributeFilter: ["role", "width"], childList: true, subtree: true });
+	follow();
 	return () => {
 		watch.disconnect();
 		view.finalize();

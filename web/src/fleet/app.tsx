@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { visible } from "../lib/names";
-import { theme, toggleTheme } from "../lib/theme";
+import { PageHead } from "../lib/page-head";
 import { toggleZone, zone } from "../lib/zone";
 import { countWords } from "../start/words";
 import { Matrix } from "./matrix";
@@ -8,7 +8,9 @@ import { MEASURES, type Measure, NAMES } from "./measures";
 import {
 	answer,
 	archive,
+	by,
 	filter,
+	HOST,
 	hosts,
 	isAsking,
 	LABEL,
@@ -21,27 +23,22 @@ import {
 	span,
 } from "./state";
 
+const PAGES = [
+	{ href: "/fleet", title: "Fleet", isCurrent: true },
+	{ href: "/start", title: "Start" },
+	{ href: "/worksheet", title: "Worksheet" },
+];
+
 /** All hosts of an archive over time. */
 export function FleetApp() {
 	const shown = answer.value;
 	return (
 		<div class="fleet">
-			<header class="top">
-				<h1>iolab</h1>
-				<nav aria-label="Pages">
-					<a href="/fleet" aria-current="page">
-						Fleet
-					</a>
-					<a href="/start">Start</a>
-					<a href="/worksheet">Worksheet</a>
-				</nav>
+			<PageHead pages={PAGES}>
 				<button type="button" onClick={toggleZone}>
 					{zone.value === "UTC" ? "Local time" : "UTC"}
 				</button>
-				<button type="button" id="theme" onClick={toggleTheme}>
-					{theme.value === "dark" ? "Light" : "Dark"}
-				</button>
-			</header>
+			</PageHead>
 			<main>
 				<Controls />
 				{problem.value && (
@@ -52,7 +49,11 @@ export function FleetApp() {
 				{shown && (
 					<>
 						<p class="quiet">
-							{visible(shown.archive)}: {countWords(hosts.value.length, "host")}
+							{visible(shown.archive)}:{" "}
+							{countWords(
+								hosts.value.reduce((count, row) => count + row.hosts, 0),
+								"host",
+							)}
 							{isAsking.value && ", asking…"}
 						</p>
 						<Matrix shown={shown} />
@@ -99,6 +100,24 @@ function Controls() {
 					))}
 				</select>
 			</label>
+			{labelNames.value.length > 0 && (
+				<label>
+					Rows
+					<select
+						value={by.value}
+						onChange={(event) => {
+							by.value = event.currentTarget.value;
+							filter.value = "";
+						}}
+					>
+						{[HOST, ...labelNames.value].map((name) => (
+							<option key={name} value={name}>
+								{name === HOST ? "Hosts" : `Sum of each ${visible(name)}`}
+							</option>
+						))}
+					</select>
+				</label>
+			)}
 			<label>
 				Order
 				<select
@@ -109,18 +128,19 @@ function Controls() {
 				>
 					<option value="name">Name</option>
 					<option value="value">Largest value first</option>
-					{labelNames.value.map((name) => (
-						<option key={name} value={`${LABEL}${name}`}>
-							{name}
-						</option>
-					))}
+					{by.value === HOST &&
+						labelNames.value.map((name) => (
+							<option key={name} value={`${LABEL}${name}`}>
+								{name}
+							</option>
+						))}
 				</select>
 			</label>
 			<label>
-				Hosts
+				Find
 				<input
 					type="search"
-					placeholder="name or label"
+					placeholder={by.value === HOST ? "name or label" : visible(by.value)}
 					value={filter.value}
 					onInput={(event) => {
 						filter.value = event.currentTarget.value;

@@ -9,8 +9,9 @@ import { page } from "../heatmap/state";
 import { visible } from "../lib/names";
 import { theme } from "../lib/theme";
 import { zoned, zoneWords } from "../lib/zone";
+import { countWords } from "../start/words";
 import { colourRange, largest, levelIn, MEASURES, valueAt } from "./measures";
-import { addressOf, hosts, labelsOf } from "./state";
+import { addressOf, HOST, hosts, labelsOf, showHosts } from "./state";
 
 /** The cell that keys and pointer are at. */
 export const cell = signal<{ row: number; column: number } | null>(null);
@@ -33,14 +34,25 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 	const rows = hosts.value;
 	const range = colourRange(shown.measure, shown.hosts);
 	const palette = steps(page.value[theme.value].palette);
-	const ticks = timeTicks(shown.t0_ns, 0, shown.columns * shown.interval_ns, window.innerWidth < 600 ? 4 : 9);
+	const length = shown.columns * shown.interval_ns;
+	const isNarrow = window.innerWidth < 600;
+	// a mark that begins later has no room for its words
+	const ticks = timeTicks(shown.t0_ns, 0, length, isNarrow ? 4 : 9).filter(
+		({ value }) => value < (isNarrow ? 0.8 : 0.95) * length,
+	);
 	const title = MEASURES[shown.measure].title;
 	const place = cell.value;
 	const row = place && rows[place.row];
+	const isSum = shown.by !== HOST;
 
 	const open = (isNew: boolean) => {
 		const at = cell.peek();
 		const host = at && rows[at.row];
+		if (host && isSum) {
+			cell.value = null;
+			showHosts(host, shown.by);
+			return;
+		}
 		const address = at && host ? addressOf(host, at.column, shown) : "";
 		if (!address) return;
 		if (isNew) window.open(address, "_blank", "noopener");
@@ -77,15 +89,15 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 			{range && <Legend shown={shown} range={range} palette={palette} />}
 			<p class="at" role="status">
 				{row && place
-					? `${visible(row.host)}, ${moment(shown.t0_ns + place.column * shown.interval_ns)}: ${valueWords(row.values[place.column] ?? null, shown)}${addressOf(row, place.column, shown) ? "" : " (no recording)"}`
-					: "Arrow keys or the pointer choose a cell. Enter or a click opens the worksheet of the host at that time."}
+					? `${visible(row.host)}, ${moment(shown.t0_ns + place.column * shown.interval_ns)}: ${valueWords(row.values[place.column] ?? null, shown)}${isSum || addressOf(row, place.column, shown) ? "" : " (no recording)"}`
+					: `Arrow keys or the pointer choose a cell. Enter or a click ${isSum ? "shows the hosts of that row" : "opens the worksheet of the host at that time"}.`}
 			</p>
 			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keys move through the cells of the table */}
 			<section class="matrix" aria-label={`${title} of hosts over time`} tabIndex={0} onKeyDown={onKeyDown}>
 				<table>
 					<thead>
 						<tr>
-							<th scope="col">Host</th>
+							<th scope="col">{isSum ? visible(shown.by) : "Host"}</th>
 							<th scope="col" class="time">
 								<span class="title">
 									Time{shown.clock === "realtime" && `, ${dayOf(shown.t0_ns)}, ${zoneWords(shown.t0_ns / 1e6)}`}; a
@@ -93,7 +105,7 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 								</span>
 								<span class="ticks" aria-hidden="true">
 									{ticks.map(({ value, label }) => (
-										<span key={value} style={{ left: `${(100 * value) / (shown.columns * shown.interval_ns)}%` }}>
+										<span key={value} style={{ left: `${(100 * value) / length}%` }}>
 											{label}
 										</span>
 									))}
@@ -167,8 +179,11 @@ function Row({ host, number, shown, range, palette, column, open }: RowParts) {
 				{last ? (
 					<a href={`/worksheet#${new URLSearchParams({ recording: last.name })}`}>{visible(host.host)}</a>
 				) : (
-					host.host
+					<button type="button" class="link" onClick={() => showHosts(host, shown.by)}>
+						{visible(host.host)}
+					</button>
 				)}
+				{shown.by !== HOST && <span class="labels">{countWords(host.hosts, "host")}</span>}
 				{labels.length > 0 && <span class="labels">{visible(Object.values(host.labels).join(" "))}</span>}
 			</th>
 			<td class="cells">

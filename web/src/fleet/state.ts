@@ -17,10 +17,17 @@ export const SPANS: Record<string, string> = {
 /** By name, by the largest value, or by the value of a label. */
 export type Order = "name" | "value" | `${typeof LABEL}${string}`;
 export const LABEL = "label:";
+/** The value of a label that a host lacks. */
+const NO_VALUE = "-";
 
 const isOrder = (text: string | null): text is Order => text === "value" || (text?.startsWith(LABEL) ?? false);
 
+/** What has a row unless it is a label. */
+export const HOST = "host";
+
 export const measure = signal<Measure>("p99");
+/** What has a row: a host, or all hosts with a value of a label. */
+export const by = signal(HOST);
 export const span = signal("");
 export const order = signal<Order>("name");
 export const archive = signal("");
@@ -39,9 +46,7 @@ export const labelsOf = ({ labels }: FleetHost): string[] =>
 		.toSorted();
 
 /** Names of the labels that hosts have. */
-export const labelNames = computed<readonly string[]>(() =>
-	[...new Set((answer.value?.hosts ?? []).flatMap(({ labels }) => Object.keys(labels)))].toSorted(),
-);
+export const labelNames = computed<readonly string[]>(() => answer.value?.labels ?? []);
 
 /** Rows as they are shown. */
 export const hosts = computed<readonly FleetHost[]>(() => {
@@ -68,6 +73,7 @@ export async function begin(): Promise<void> {
 	let shown = false;
 	effect(() => {
 		const words = new URLSearchParams({ measure: measure.value });
+		if (by.value !== HOST) words.set("by", by.value);
 		if (span.value) words.set("span", span.value);
 		if (order.value !== "name") words.set("order", order.value);
 		if (archive.value) words.set("archive", archive.value);
@@ -76,7 +82,7 @@ export async function begin(): Promise<void> {
 	});
 	effect(() => {
 		// asked again when one of these changes
-		void [measure.value, span.value, archive.value];
+		void [measure.value, by.value, span.value, archive.value];
 		if (shown) load();
 		shown = true;
 	});
@@ -90,6 +96,7 @@ function read(): void {
 	const words = new URLSearchParams(location.hash.slice(1));
 	const named = words.get("measure");
 	if (isMeasure(named)) measure.value = named;
+	by.value = words.get("by") || HOST;
 	const length = words.get("span") ?? "";
 	span.value = length in SPANS ? length : "";
 	const sorting = words.get("order");
@@ -106,6 +113,7 @@ export async function load(): Promise<void> {
 	isAsking.value = true;
 	try {
 		const words: Record<string, string> = { measure: measure.peek() };
+		if (by.peek() !== HOST) words.rows = by.peek();
 		if (span.peek()) words.from = span.peek();
 		if (archive.peek()) words.archive = archive.peek();
 		const found = await ask<FleetAnswer>("fleet", words);
@@ -117,6 +125,13 @@ export async function load(): Promise<void> {
 	} finally {
 		if (wish === wishes) isAsking.value = false;
 	}
+}
+
+/** Show the hosts of a row that is the sum of several. */
+export function showHosts(row: FleetHost, label: string): void {
+	by.value = HOST;
+	filter.value = row.host === NO_VALUE ? "" : `${label}=${row.host}`;
+	if (order.peek().startsWith(LABEL)) order.value = "name";
 }
 
 /** The worksheet of a host at a column, with a column before and after; "" where the host has no recording then. */

@@ -270,15 +270,18 @@ export interface FieldValue {
 /**
  * A measure of all hosts of an archive.
  *
- * archives: URLs of all that are served. p99 is in ns, iops in I/Os a second, utilization a share
- * from 0 to 1, losses the number of records that were lost. Column c begins at
- * t0_ns + c * interval_ns. first_ns, last_ns: what the archive covers. clock: whether times count
- * from 1970.
+ * archives: URLs of all that are served. by: what has a row, `host` or a label. labels: their
+ * names. p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. losses is the
+ * number of records that were lost. Of several hosts, iops and losses are sums. p99 is of all
+ * their I/Os, and utilization is the largest. Column c begins at t0_ns + c * interval_ns.
+ * first_ns, last_ns: what the archive covers. clock: whether times count from 1970.
  */
 export interface FleetAnswer {
 	schema: 1;
 	archive: string;
 	archives: string[];
+	by: string;
+	labels: string[];
 	measure: "p99" | "iops" | "utilization" | "losses";
 	unit: string;
 	clock: "realtime" | "trace";
@@ -292,11 +295,13 @@ export interface FleetAnswer {
 }
 
 /**
- * A row: the values of a host by column, null where nothing was recorded. labels: by name.
- * recordings: in order of time. problem: why it has no values, else empty.
+ * A row: the values of a host, or of all hosts with a value of a label, by column, null where
+ * nothing was recorded. host: its name, or the value. hosts: how many. labels: of a host, by name.
+ * recordings: of a host, in order of time. problem: why it has no values, else empty.
  */
 export interface FleetHost {
 	host: string;
+	hosts: number;
 	labels: Record<string, string>;
 	recordings: FleetRecording[];
 	values: (number | null)[];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { theme, toggleTheme } from "../lib/theme";
+import { PageHead } from "../lib/page-head";
 import { HistoryPage } from "./history";
 import { HistoryList } from "./history-list";
 import { RecordingList } from "./recordings";
@@ -11,20 +11,13 @@ export function StartApp() {
 	const history = shownHistory.value;
 	const { recordings, studies } = served.value;
 	const recorded = recordings.length > 0 || studies.some((study) => study.recordings.length > 0);
+	const pages = [
+		{ href: "/start", title: "Start", isCurrent: !history },
+		...(recorded ? [{ href: "/worksheet", title: "Worksheet" }] : []),
+	];
 	return (
 		<div class="start">
-			<header class="top">
-				<h1>iolab</h1>
-				<nav aria-label="Pages">
-					<a href="/start" aria-current={history ? undefined : "page"}>
-						Start
-					</a>
-					{recorded && <a href="/worksheet">Worksheet</a>}
-				</nav>
-				<button type="button" id="theme" onClick={toggleTheme}>
-					{theme.value === "dark" ? "Light" : "Dark"}
-				</button>
-			</header>
+			<PageHead pages={pages} />
 			<main>
 				{problem.value && (
 					<p class="problem" role="status">

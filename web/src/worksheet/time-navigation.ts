@@ -139,18 +139,21 @@ export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> 
 /** What was followed when a comparison held it, and as what it stands since. */
 let held: { time: Worksheet["time"]; as: Worksheet["time"] } | null = null;
 
-/** Compare with the time just before, or no more; what was followed before is followed again, unless it was moved. */
+/** Compare with the time just before, or end that; what was followed before is followed again, unless it was moved. */
 export function compare(): void {
 	if (sheet.value.compare) {
 		const time = held?.as === sheet.value.time ? held.time : sheet.value.time;
 		sheet.value = { ...sheet.value, time, compare: null };
 		return;
 	}
-	const now = standing();
-	const length = lengthOf(now);
-	const frozen = "live" in sheet.value.time ? now : sheet.value.time;
+	const shown = standing();
+	// where nothing was recorded before it, its second half is compared with the first
+	const isFirst = shown.from <= whole.value.from;
+	const now = isFirst ? { ...shown, from: (shown.from + shown.until) / 2 } : shown;
+	const frozen = isFirst || "live" in sheet.value.time ? round(now) : sheet.value.time;
+	const { from, until } = round(now);
 	held = { time: sheet.value.time, as: frozen };
-	sheet.value = { ...sheet.value, time: frozen, compare: { from: now.from - length, until: now.from } };
+	sheet.value = { ...sheet.value, time: frozen, compare: { from: from - (until - from), until: from } };
 }
 
 /** Move the time that is compared with. */

@@ -97,7 +97,7 @@ class MapJoiner:
         joins = 0
         while is_going():
             with self._guard:
-                mapped = self._mapped()
+                mapped = self._list_mapped()
             segments = read_list(self._directory).content
             group = find_group(
                 self._directory, segments, self._facts.dropped_through, mapped, self._refused
@@ -117,7 +117,7 @@ class MapJoiner:
                 for path in map_paths(self._directory, line_of_map, number)
             ]
             with self._guard, telling(self._directory / SEGMENTS, "add a line"):
-                if group.lines.keys() <= self._mapped():
+                if group.lines.keys() <= self._list_mapped():
                     append_line(self._directory / SEGMENTS, line, durable=True)
                     self._retention.note_joined(self._facts, line)
                 else:
@@ -129,7 +129,7 @@ class MapJoiner:
             joins += 1
         return joins
 
-    def _mapped(self) -> set[int]:
+    def _list_mapped(self) -> set[int]:
         return self._retention.list_mapped(self._facts) if self._facts.dropped_through else set()
 
 
@@ -161,15 +161,15 @@ def find_group(
                 continue
             size = sum(part.bytes or 0 for part in parts)
             is_single = number not in segments.firsts
-            here = None
+            next_block = None
             is_joinable = number in mapped and _is_joinable(line, parts)
             if is_joinable and (is_single or level_ns != LEVELS_NS[0]):
-                here = (line["first_ns"] // level_ns,)
-            if here != block or total + size > MOST_BYTES:
+                next_block = (line["first_ns"] // level_ns,)
+            if next_block != block or total + size > MOST_BYTES:
                 if len(group) > 1 and group[-1] not in refused:
                     return MapGroup({number: segments.lines[number] for number in group})
-                group, total, block = [], 0, here
-            if here is not None:
+                group, total, block = [], 0, next_block
+            if next_block is not None:
                 group.append(number)
                 total += size
     return None

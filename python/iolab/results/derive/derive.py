@@ -16,12 +16,14 @@ from ...errors import FormatError
 from ...formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ...formats.detect import detect
 from ...formats.fio.groups import window_of
+from ...formats.fio.json_output import FioJson
 from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from ...formats.fio.pool import join_processes
 from ...verdict import Verdict
 from ..evidence.clients import client_files, client_of, clients_of
 from ..evidence.files import (
     OWN_FILES,
+    PASSES,
     PLAN_FILE,
     holds_numbers,
     measured_files,
@@ -43,6 +45,10 @@ from .clients import ClientTables
 from .sections import Section, entries_of, find_section, own_logs, processes_of
 from .steps import pool_run
 
+MOST_PASSES = 1000
+"""The largest number of passes of a study."""
+RESULT = "fio.json"
+"""Name of the result of a pass."""
 _FINEST = "diskstats.log"
 """The kernel's own counters are finer than what iostat prints of them: this file wins where both
 know a device."""
@@ -127,6 +133,7 @@ def derive(
         if read.fio is not None and read.fio.jobs and not apart
         else None
     )
+    pass_seconds = _pass_seconds(run_dir, plan, read)
     facts = RunFacts(
         plan=plan,
         fio=read.fio,
@@ -150,6 +157,7 @@ def derive(
         io_log=read_io_log(run_dir, plan.files),
         altered=tuple(read.altered),
         clients=read.of_clients.clients,
+        pass_seconds=pass_seconds,
     )
     verdict = Verdict.of(judge(facts))
     observations = [
@@ -170,6 +178,27 @@ def derive(
         _window(read.fio, section, plan),
         str(recorded.get("facts", {}).get("boot_id") or ""),
     )
+
+
+def _pass_seconds(run_dir: Path, plan: RunPlan, read: _Read) -> tuple[float, ...]:
+    """How long each pass of reading before the last one took; a damaged one is noted in `read`."""
+    count = plan.extra.get(PASSES, 1)
+    if not isinstance(count, int) or plan.status != "finished":
+        return ()
+    seconds = []
+    for number in range(1, min(count, MOST_PASSES)):
+        file = f"{PASSES}/{number:03}/{RESULT}"
+        try:
+            output = FioJson().read(read_file(run_dir, file, plan.files), file)
+        except FormatError as error:
+            read.damaged.append(DamagedFile(file, error.message))
+            continue
+        times = [job.directions["read"].runtime for job in output.jobs if "read" in job.directions]
+        if not times:
+            read.damaged.append(DamagedFile(file, "has no reads"))
+            continue
+        seconds.append(max(times))
+    return tuple(seconds)
 
 
 def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 
 import numpy as np
 
@@ -45,14 +46,12 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
             field = (
                 f"{f'longest of {len(facts.fio.jobs)} jobs: ' if several else prefix}{name}.runtime"
             )
+            seconds = direction.runtime
+            if name == "read" and facts.pass_seconds:
+                seconds = fmean((*facts.pass_seconds, seconds))
+                field = f"mean of {len(facts.pass_seconds) + 1} passes: {field}"
             yield Observation(
-                f"{name}.time",
-                direction.runtime,
-                "s",
-                facts.fio_file,
-                field,
-                direction.runtime * 1e3,
-                "ms",
+                f"{name}.time", seconds, "s", facts.fio_file, field, seconds * 1e3, "ms"
             )
     file = facts.fio_file
     yield Observation(

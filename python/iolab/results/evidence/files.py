@@ -29,6 +29,9 @@ PROFILES = "profiles"
 of them."""
 CLIENTS = "clients"
 """Directory of a run in which each client has one with the files of its part."""
+PASSES = "passes"
+"""Directory of a run with a directory for each pass of reading before the last one: `001` and so on.
+Also the key of `run.json` for the number of passes."""
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 
@@ -258,7 +261,7 @@ def holds_numbers(name: str) -> bool:
     """Whether a file of a run may be what its numbers come from; others tell of the run in
     words."""
     parts = name.split("/")
-    below = len(parts) > 1 and not (len(parts) == 3 and parts[0] == CLIENTS)
+    below = len(parts) > 1 and not (len(parts) == 3 and parts[0] in (CLIENTS, PASSES))
     return not (name == ENVIRONMENT_FILE or below or name.endswith(_WORDS))
 
 

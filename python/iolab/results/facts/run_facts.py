@@ -87,7 +87,8 @@ class RunFacts:
         study requested (`build` of `target.json` and of `run.json`), one entry each. io_log: what became of the log of
         every I/O (`log_ios.json`), empty where there was none. clients: of a load from several
         hosts, each with its part of the run; then each job's host is its client. host: further
-        facts of the host, `memory_bytes` and `cpus` among them, where known.
+        facts of the host, `memory_bytes` and `cpus` among them, where known. pass_seconds: how long
+        each pass of reading before the last one took.
     """
 
     plan: RunPlan
@@ -112,6 +113,7 @@ class RunFacts:
     builds: Sequence[Mapping[str, Any]] = ()
     io_log: Mapping[str, Any] = field(default_factory=dict)
     clients: tuple[ClientRun, ...] = ()
+    pass_seconds: tuple[float, ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, str]:

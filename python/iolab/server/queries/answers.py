@@ -4,7 +4,7 @@ percentiles, in binary, as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -62,6 +62,27 @@ def check_size(count: int) -> None:
         )
 
 
+def cell_writer(
+    numbers: int, cells: list[SparseArrays] | None = None
+) -> Callable[[SparseArrays], SparseCounts]:
+    """What writes the cells of maps. It raises UsageError once they are too many for an answer.
+
+    Args:
+        numbers: of each cell. cells: receives the cells, which the answer then lacks.
+    """
+    sizes: list[int] = []
+
+    def write(arrays: SparseArrays) -> SparseCounts:
+        sizes.append(len(arrays.counts))
+        check_size(numbers * sum(sizes))
+        if cells is None:
+            return lists(arrays)
+        cells.append(arrays)
+        return SparseCounts(starts=[], rows=[], counts=[])
+
+    return write
+
+
 _LINEAR = ("offset", "utilization")
 
 
@@ -84,19 +105,10 @@ def drawn_map(
         lines: whether with percentiles and mean. cells: receives the cells of the map, then of its
         parts, which the answer then lacks.
     """
-    sizes: list[int] = []
-
-    def write(arrays: SparseArrays) -> SparseCounts:
-        sizes.append(len(arrays.counts))
-        check_size(2 * sum(sizes))
-        if cells is None:
-            return lists(arrays)
-        cells.append(arrays)
-        return SparseCounts(starts=[], rows=[], counts=[])
-
     group = None
     if len(counts.count):
         named = Named(request.recording, counts, tuple(dimensions))
+        write = cell_writer(2, cells)
         group = group_of(
             view_of(counts), [named], percentiles=False, joined=int(lines), written=write
         )

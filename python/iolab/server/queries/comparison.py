@@ -24,7 +24,7 @@ from ...statistics.language.fields import MAPPED, UTILIZATION
 from ...statistics.language.intervals import check_interval, columns_of, round_interval
 from ..base.models import Value, VersionedModel
 from ..base.store import Store
-from .answers import check_size, view_of
+from .answers import cell_writer, check_size, view_of
 from .parameters import Request, Words, moment, request_of, require, require_columns
 
 
@@ -222,14 +222,14 @@ def difference(store: Store, words: Words) -> Difference:
     (own, covered), (other, other_covered) = (
         _read(request, ranges) for request in ranges.requests()
     )
-    check_size(6 * (len(own.count) + len(other.count)))
     gaps = _join_runs([*own.gaps, *other.gaps], columns)
     group = None
     cells = SignedCells(starts=[0] * (columns + 1), rows=[], values=[])
     if len(own.count) or len(other.count):
-        group = group_of(
-            view_of(own), [Named("other", other), Named("this", own)], percentiles=False, joined=0
-        )
+        # a cell of the maps, and of their difference
+        write = cell_writer(2 + 2)
+        maps = [Named("other", other), Named("this", own)]
+        group = group_of(view_of(own), maps, percentiles=False, joined=0, written=write)
         cells = _less(group, columns, interval, gaps)
     return Difference(
         **ranges.facts(),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measure of all hosts of an archive over time: a row for each host."""
+"""A measure of all hosts of an archive over time: a row for each host, or for each value of a
+label."""
 
 from __future__ import annotations
 
@@ -9,12 +10,21 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from ...archive.recordings import ArchivedEvents
-from ...errors import FormatError, UsageError
+from ...errors import UsageError
 from ...heatmap import overlays
 from ...recording.base.counts import HeatCounts
 from ...statistics.answers.answers import Answer, Floats, Series
 from ...statistics.answers.json_form import numbers
-from ...statistics.ask.fleet import FleetStatistic, ask_fleet
+from ...statistics.ask.fleet import (
+    HOST,
+    FleetStatistic,
+    Part,
+    ask_each,
+    labels_of,
+    together,
+    value_of,
+)
+from ...statistics.language.fields import near
 from ...statistics.language.intervals import columns_of, round_interval
 from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
 from ..base.store import NotServed, Store
@@ -33,6 +43,7 @@ UNITS: Mapping[Measure, str] = {"p99": "ns", "iops": "/s", "utilization": "share
 
 ARCHIVE = Parameter("archive", "URL of an archive that is served. Default: the first.", text())
 MEASURE = Parameter("measure", "What is shown of each host.", one_of(*get_args(Measure)))
+BY = Parameter("rows", "What has a row: host, or a label. Default: host.", text())
 FLEET_COLUMNS = Parameter("columns", "Columns of time, about.", count(MOST_COLUMNS, COLUMNS))
 
 
@@ -58,28 +69,34 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
         max(spans[item.key][1] for item in recordings),
     )
     grid = _Grid(span_of(words, ends), ends, number(words, "columns", COLUMNS, 1, MOST_COLUMNS))
-    by_host: dict[str, list[ArchivedEvents]] = {}
-    for item in sorted(recordings, key=lambda item: spans[item.key]):
-        by_host.setdefault(item.archived.host or "-", []).append(item)
+    labels = labels_of(recordings)
+    field = words.get("rows", HOST)
+    if field not in (HOST, *labels):
+        raise UsageError(f"no host has the label '{field[:40]}'", hint=near(field, [HOST, *labels]))
+    rows, notes = _rows(recordings, field, measure, grid)
     hosts = []
-    notes: dict[str, None] = {}
-    for host, of_host in sorted(by_host.items()):
-        values, problem = _row(of_host, measure, grid, notes)
-        rows = [
+    for value, (items, values, problem) in sorted(rows.items()):
+        of_host = [
             FleetRecording(
                 name=names[item.key], first_ns=spans[item.key][0], last_ns=spans[item.key][1]
             )
-            for item in of_host
+            for item in sorted(items, key=lambda item: spans[item.key])
         ]
-        labels = dict(of_host[0].archived.labels)
         hosts.append(
             FleetHost(
-                host=host, labels=labels, recordings=rows, values=numbers(values), problem=problem
+                host=value,
+                hosts=len({item.archived.host for item in items}),
+                labels=dict(items[0].archived.labels) if field == HOST else {},
+                recordings=of_host if field == HOST else [],
+                values=numbers(values),
+                problem=problem,
             )
         )
     return FleetAnswer(
         archive=url,
         archives=list(store.archives),
+        by=field,
+        labels=labels,
         measure=measure,
         unit=UNITS[measure],
         clock=clock,
@@ -140,31 +157,34 @@ class _Grid:
         return row
 
 
-def _row(
-    recordings: Sequence[ArchivedEvents], measure: Measure, grid: _Grid, notes: dict[str, None]
-) -> tuple[Floats, str]:
-    """(values of a host, why it has none). Levels of several recordings are not added: the largest
-    is shown."""
-    statistic = FleetStatistic.parse(STATISTICS[measure])
-    is_level = not statistic.statistic.entry.additive
-    row, problem = grid.empty(), ""
-    for group in [[item] for item in recordings] if is_level else [recordings]:
-        try:
-            answer = ask_fleet(
-                group,
-                statistic,
-                from_ns=grid.span[0],
-                until_ns=grid.span[1],
-                interval_ns=grid.interval_ns,
-            )
-        except (UsageError, FormatError) as error:
-            problem = error.message
-            continue
-        assert not isinstance(answer, dict)
-        row = np.fmax(row, grid.place(_values(answer, measure), answer.t0_ns))
-        new_notes = answer.assumptions if isinstance(answer, HeatCounts) else answer.notes
-        notes |= {f"{recordings[0].archived.host or '-'}: {note}": None for note in new_notes}
-    return row, "" if np.isfinite(row).any() else problem
+def _rows(
+    recordings: Sequence[ArchivedEvents], field: str, measure: Measure, grid: _Grid
+) -> tuple[dict[str, tuple[list[ArchivedEvents], Floats, str]], dict[str, None]]:
+    """(recordings, values, why there are none) for each value of a field, and notes. Levels of
+    several recordings are not added: the largest is shown."""
+    statistic = FleetStatistic.parse(STATISTICS[measure]).statistic
+    from_ns, until_ns = grid.span
+    groups: dict[str, list[ArchivedEvents]] = {}
+    for item in recordings:
+        groups.setdefault(value_of(item, field), []).append(item)
+    parts, refusals = ask_each(
+        recordings, statistic, from_ns=from_ns, until_ns=until_ns, interval_ns=grid.interval_ns
+    )
+    problems = {value_of(item, field): error.message for item, error in refusals}
+    by_value: dict[str, list[Part]] = {}
+    for part in parts:
+        by_value.setdefault(value_of(part.recording, field), []).append(part)
+    rows: dict[str, tuple[list[ArchivedEvents], Floats, str]] = {}
+    notes: dict[str, None] = {}
+    for value, items in groups.items():
+        row, own = grid.empty(), by_value.get(value, [])
+        for group in [own] if statistic.entry.additive and own else [[part] for part in own]:
+            answer = together(group)
+            row = np.fmax(row, grid.place(_values(answer, measure), answer.t0_ns))
+            new_notes = answer.assumptions if isinstance(answer, HeatCounts) else answer.notes
+            notes |= {f"{value}: {note}": None for note in new_notes}
+        rows[value] = items, row, "" if np.isfinite(row).any() else problems.get(value, "")
+    return rows, notes
 
 
 def _values(answer: Answer, measure: Measure) -> Floats:

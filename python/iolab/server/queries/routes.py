@@ -215,7 +215,7 @@ ROUTES = (
     Route(
         "/fleet",
         "A measure of all hosts of an archive over time.",
-        (fleet.ARCHIVE, fleet.MEASURE, *SPAN, fleet.FLEET_COLUMNS),
+        (fleet.ARCHIVE, fleet.MEASURE, fleet.BY, *SPAN, fleet.FLEET_COLUMNS),
         (FleetAnswer,),
         fleet.fleet,
     ),

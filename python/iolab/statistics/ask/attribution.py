@@ -17,6 +17,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.cells import where as where_all
 from ..engine.engine import int64s
+from ..engine.joint import BY
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of
 from ..language.fields import OF_DISKS, QUANTIZED, near
@@ -146,15 +147,19 @@ def who(
         for name in of.breakdowns
         if name not in QUANTIZED and not (has_disks and name in OF_DISKS)
     ] + (["size"] if y != "size" and "size" in of.filters else [])
-    groups = DiskGroups.of(events, OF_DISKS if has_disks else (), around)
-    conditions = groups.filters(host_names().filters([*filters_of(where or {}), *filters]))
+    conditions = host_names().filters([*filters_of(where or {}), *filters])
+    places = tuple(OF_DISKS) if has_disks else ()
+    condition_fields = {condition.field for condition in conditions}
+    groups = DiskGroups.of(events, (field for field in places if field in condition_fields), around)
+    conditions = groups.filters(conditions)
     group, _, name = of.name.partition(".")
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def read(open_events: OpenEvents) -> Who:
         rows = _ask(open_events, y, rectangle, of, fields)
         values = _values(fields, rows)
-        values |= groups.sums(values.get(DEVICE, {}))
+        of_disks = DiskGroups.of(open_events.events, places, around)
+        values |= of_disks.sums(values.get(DEVICE, {}))
         without = int(int64s(rows["lacking"])[int64s(rows["place"]) == 0].sum())
         notes = (*open_events.notes, *trouble(open_events.events))
         return _answer(y, of, rectangle, open_events.source, values, without, notes, top)
@@ -205,17 +210,17 @@ def _ask(
     words = ", ".join(
         f"{_word(name, f'g{place}')} AS k{place}" for place, name in enumerate(fields)
     )
-    sets = ", ".join(f"(inside, k{place})" for place in range(len(fields)))
+    sets = ", ".join(f"({BY} inside, k{place})" for place in range(len(fields)))
     picked = " ".join(f"WHEN grouping(k{place}) = 0 THEN k{place}" for place in range(len(fields)))
     place = " ".join(f"WHEN grouping(k{place}) = 0 THEN {place}" for place in range(len(fields)))
     # dimensions go together (a process has its files), so that one pass makes few groups, and words
     # are made of these alone
     return events.engine.ask(
-        f"WITH groups AS MATERIALIZED (SELECT ({inside}) AS inside, {keys}, CAST(sum({amount}) AS BIGINT) AS n, "
+        f"WITH groups AS MATERIALIZED (SELECT {BY} ({inside}) AS inside, {keys}, CAST(sum({amount}) AS BIGINT) AS n, "
         f"CAST(sum(CASE WHEN {column} IS NULL THEN count ELSE 0 END) AS BIGINT) AS lacking "
         f"FROM events {where_all(events.conditions)} GROUP BY ALL), "
-        f"named AS (SELECT inside, n, lacking, {words} FROM groups) "
-        f"SELECT inside, CASE {place} END AS place, CASE {picked} END AS k, CAST(sum(n) AS BIGINT) AS n, "
+        f"named AS (SELECT {BY} inside, n, lacking, {words} FROM groups) "
+        f"SELECT {BY} inside, CASE {place} END AS place, CASE {picked} END AS k, CAST(sum(n) AS BIGINT) AS n, "
         f"CAST(sum(lacking) AS BIGINT) AS lacking FROM named GROUP BY GROUPING SETS ({sets})",
         {**events.bound, **ends},
     )

@@ -47,8 +47,11 @@ class DiskGroups:
         span: tuple[int | None, int | None],
     ) -> DiskGroups:
         """Of fields in a span. A trace has none."""
-        origin = events.facts.origin if isinstance(events, Recording) else {}
-        within = {field: places_within(periods_of(origin), field, *span) for field in fields}
+        fields = tuple(fields)
+        # most questions name none: nothing is read for these
+        origin = events.facts.origin if fields and isinstance(events, Recording) else {}
+        periods = list(periods_of(origin))
+        within = {field: places_within(periods, field, *span) for field in fields}
         return cls(
             {field: certain for field, (certain, _) in within.items()},
             {field: changed for field, (_, changed) in within.items() if changed},

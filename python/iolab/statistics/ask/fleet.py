@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from ...archive.recordings import ArchivedEvents
-from ...errors import FormatError, IolabError, UsageError
+from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts, alike, merge, sum_losses
 from ...recording.base.intervals import join
 from ..answers.answers import Answer, Floats, Series, Stack
 from ..engine.coverage import Losses
+from ..engine.joint import Joint
 from ..engine.snapshot import Span
 from ..language.fields import near
 from ..language.intervals import columns_of, round_interval
 from ..language.names import Statistic, parse, split_field
 from ..question import Question
+from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
 from .notes import with_notes
@@ -34,6 +37,9 @@ NO_VALUE = "-"
 """The value of a label that a host lacks."""
 MOST_VALUES = 1 << 20
 """Values of a dimension that are read of each recording, so that their sums are exact."""
+
+TOGETHER = 128
+"""Recordings that are asked by one statement. Their answers are in memory at once."""
 
 T = TypeVar("T")
 
@@ -139,11 +145,56 @@ def ask_fleet(
     chosen = _within(asked.chosen(recordings), from_ns, until_ns)
     if len(chosen) > 1 and interval_ns is None:
         interval_ns = _interval(chosen, (from_ns, until_ns), columns)
+    parts, refusals = ask_each(
+        chosen,
+        asked.statistic,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
+    notes = _notes_of_recordings([part.recording for part in parts], refusals)
+    if asked.by is None:
+        return with_notes(together(parts), notes)
+    groups: dict[str, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(value_of(part.recording, asked.by), []).append(part)
+    answers = {value: together(of_value) for value, of_value in groups.items()}
+    if asked.statistic.breakdown is None:
+        series = {value: answer for value, answer in answers.items() if isinstance(answer, Series)}
+        return with_notes(_stack_by(asked.by, series, _covered(parts)), notes)
+    return {value: with_notes(answer, notes) for value, answer in answers.items()}
+
+
+class Part(NamedTuple):
+    """The answer of a recording. recorded: when it recorded what the answer is of."""
+
+    recording: ArchivedEvents
+    answer: Answer
+    recorded: list[Span]
+
+
+Refusal = tuple[ArchivedEvents, IolabError]
+"""A recording that can't answer, and why."""
+
+
+def ask_each(
+    recordings: Sequence[ArchivedEvents],
+    statistic: Statistic,
+    *,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int = COLUMNS,
+    source: str | None = None,
+) -> tuple[list[Part], list[Refusal]]:
+    """The answer of each recording, as `query` gives it. Their data is read together."""
 
     def ask(recording: ArchivedEvents) -> Answer:
         return query(
             recording,
-            asked.statistic,
+            statistic,
             from_ns=from_ns,
             until_ns=until_ns,
             interval_ns=interval_ns,
@@ -151,22 +202,11 @@ def ask_fleet(
             source=source,
         )
 
-    answers, notes = _each(chosen, ask)
-    notes = (*notes, *_deletions([recording for recording, _ in answers], from_ns))
-    pairs = [
-        (recording, answer, _recorded(recording, answer, asked.statistic, (from_ns, until_ns)))
+    answers, refusals = _each(recordings, ask)
+    return [
+        Part(recording, answer, _recorded(recording, answer, statistic, (from_ns, until_ns)))
         for recording, answer in answers
-    ]
-    if asked.by is None:
-        return with_notes(_together(pairs), notes)
-    groups: dict[str, list[_Part]] = {}
-    for part in pairs:
-        groups.setdefault(value_of(part[0], asked.by), []).append(part)
-    together = {value: _together(parts) for value, parts in groups.items()}
-    if asked.statistic.breakdown is None:
-        series = {value: answer for value, answer in together.items() if isinstance(answer, Series)}
-        return with_notes(_stack_by(asked.by, series, _covered(pairs)), notes)
-    return {value: with_notes(answer, notes) for value, answer in together.items()}
+    ], refusals
 
 
 def who_of_fleet(
@@ -181,7 +221,7 @@ def who_of_fleet(
     """Whose the I/Os inside a rectangle are, of all recordings together; `host` is a dimension.
     Arguments as in `attribution.who`."""
     chosen = _within(asked.chosen(recordings), rectangle.from_ns, rectangle.until_ns)
-    answers, notes = _each(
+    answers, refusals = _each(
         chosen,
         lambda recording: who(
             recording,
@@ -193,6 +233,7 @@ def who_of_fleet(
             top=MOST_VALUES,
         ),
     )
+    notes = _notes_of_recordings([recording for recording, _ in answers], refusals)
     by_host: dict[str, list[Who]] = {}
     for recording, answer in answers:
         by_host.setdefault(recording.archived.host or "-", []).append(answer)
@@ -204,10 +245,6 @@ def who_of_fleet(
     }
     answer = joined_who(parts, top)
     return replace(answer, notes=tuple(dict.fromkeys([*answer.notes, *notes])))
-
-
-_Part = tuple[ArchivedEvents, Answer, "list[Span]"]
-"""A recording, its answer, and when it recorded."""
 
 
 def _within(
@@ -247,23 +284,35 @@ def _interval(
 
 def _each(
     recordings: Sequence[ArchivedEvents], ask: Callable[[ArchivedEvents], T]
-) -> tuple[list[tuple[ArchivedEvents, T]], tuple[str, ...]]:
-    """(answers, notes on recordings that gave none). The error of the first where none did."""
+) -> tuple[list[tuple[ArchivedEvents, T]], list[Refusal]]:
+    """The answer of each recording."""
     answers: list[tuple[ArchivedEvents, T]] = []
-    refusals: list[tuple[str, IolabError]] = []
-    for recording in recordings:
-        try:
-            answers.append((recording, ask(recording)))
-        except (UsageError, FormatError) as error:
-            if len(recordings) == 1:
-                raise
-            refusals.append((recording.archived.host or recording.key, error))
-    if not answers:
+    refusals: list[Refusal] = []
+    for first in range(0, len(recordings), TOGETHER):
+        group = recordings[first : first + TOGETHER]
+        joint = Joint([partial(ask, recording) for recording in group])
+        for recording, outcome in zip(group, joint.answers(read_together), strict=True):
+            if isinstance(outcome, IolabError):
+                refusals.append((recording, outcome))
+            else:
+                answers.append((recording, outcome))
+    return answers, refusals
+
+
+def _notes_of_recordings(
+    answered: Sequence[ArchivedEvents], refusals: Sequence[Refusal]
+) -> tuple[str, ...]:
+    """Notes on recordings that can't answer, and on those that overlap. The error of the first
+    where none answered."""
+    if not answered:
         raise refusals[0][1]
-    notes = [f"{host} is left out: {error.message}" for host, error in refusals[:3]]
+    notes = [
+        f"{recording.archived.host or recording.key} is left out: {error.message}"
+        for recording, error in refusals[:3]
+    ]
     if len(refusals) > 3:
         notes.append(f"{len(refusals) - 3} more recordings are left out")
-    return answers, (*notes, *_overlaps([recording for recording, _ in answers]))
+    return (*notes, *_overlaps(answered))
 
 
 def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
@@ -276,21 +325,6 @@ def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
         if host and span[0] <= ends.get(host, -(2**63)):
             yield f"recordings of {host} overlap: the same I/Os may be counted twice"
         ends[host] = max(span[1], ends.get(host, span[1]))
-
-
-def _deletions(recordings: Sequence[ArchivedEvents], from_ns: int | None) -> Iterator[str]:
-    """Notes on recordings of which age deleted events of the time that is asked."""
-    names = []
-    for recording in recordings:
-        dropped = recording.facts.dropped
-        if dropped is not None and (from_ns is None or from_ns < dropped["until_ns"]):
-            names.append(recording.archived.host or recording.key)
-    if names:
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        yield (
-            f"old events of {', '.join(names[:3])}{more} were deleted by age: their segment maps answer"
-            " where they can, by operation and device, in columns of whole seconds"
-        )
 
 
 def _recorded(
@@ -310,13 +344,13 @@ def _recorded(
     return [(answer.first_ns, answer.until_ns)] if recorded is None else list(recorded)
 
 
-def _covered(parts: Sequence[_Part]) -> int:
+def _covered(parts: Sequence[Part]) -> int:
     return sum(
         until - first for first, until in join(span for _, _, spans in parts for span in spans)
     )
 
 
-def _together(parts: Sequence[_Part]) -> Answer:
+def together(parts: Sequence[Part]) -> Answer:
     """The sum of the answers of recordings."""
     if len(parts) == 1:
         return parts[0][1]

@@ -20,6 +20,7 @@ from ..language.conditions import field_of
 from ..language.fields import FIELDS
 from ..language.names import Statistic
 from .engine import Engine, int64s, single
+from .joint import BY
 
 BUCKETS = 512
 """Equal buckets of an offset map."""
@@ -99,8 +100,8 @@ def ends_of(engine: Engine, asked: Asked) -> tuple[int, int] | None:
     """Least and largest value of y that the map shows; None without any."""
     within = [f"NOT ({asked.without_place})", f"NOT coalesce({asked.outside}, false)"]
     ends = engine.ask(
-        f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
-        f"FROM events {where([*asked.conditions, *within])}",
+        f"SELECT {BY} min({asked.column}) AS low, max({asked.column}) AS high "
+        f"FROM events {where([*asked.conditions, *within])} GROUP BY ALL",
         asked.values(),
     )
     low, high = single(ends["low"]), single(ends["high"])
@@ -132,7 +133,7 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
     ranged = asked.outside != "false"
     # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
     rows = engine.ask(
-        f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.without_place}) THEN {bucket} END AS b, "
+        f"SELECT {BY} CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.without_place}) THEN {bucket} END AS b, "
         f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
         f"FROM events {where(asked.conditions)} GROUP BY ALL",
         {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
@@ -254,20 +255,26 @@ def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], c
     )
     clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     sums = (
-        f"SELECT (time_ns - $base) // $interval AS c, {key or 'NULL'} AS k, coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "
+        f"SELECT {BY} (time_ns - $base) // $interval AS c, {key or 'NULL'} AS k, coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "
         f"{sizeless} AS lacking FROM events {clause} GROUP BY ALL"
     )
     if key is None:
         return sums
-    most = max(16, MOST_CELLS // max(1, columns))
     # one pass over the events, which may be a stream; the rest is done on its sums
     return (
-        f"WITH sums AS MATERIALIZED ({sums}), totals AS MATERIALIZED (SELECT k, sum(n) AS total FROM sums GROUP BY k), "
-        f"largest AS (SELECT k FROM totals ORDER BY total DESC, k LIMIT {most}) "
-        "SELECT s.c, l.k AS k, CAST(sum(s.n) AS BIGINT) AS n, CAST(sum(s.lacking) AS BIGINT) AS lacking, "
-        "(SELECT count(*) FROM totals) AS every "
-        "FROM sums s LEFT JOIN largest l ON s.k = l.k GROUP BY ALL"
+        f"WITH sums AS MATERIALIZED ({sums}), "
+        f"totals AS (SELECT {BY} k, sum(n) AS total FROM sums GROUP BY ALL), "
+        f"ranked AS (SELECT {BY} k, row_number() OVER (PARTITION BY {BY} 1 ORDER BY total DESC, k) AS place, "
+        f"count(*) OVER (PARTITION BY {BY} 1) AS every FROM totals) "
+        f"SELECT {BY} c, CASE WHEN place <= {most_keys(columns)} THEN k END AS k, CAST(sum(n) AS BIGINT) AS n, "
+        f"CAST(sum(lacking) AS BIGINT) AS lacking, every FROM sums JOIN ranked USING ({BY} k) GROUP BY ALL"
     )
+
+
+def most_keys(columns: int) -> int:
+    """Keys that are distinguished in so many columns. Equal for about equal numbers, so that
+    recordings of one time have one statement."""
+    return max(16, MOST_CELLS >> max(0, columns - 1).bit_length())
 
 
 def key_of(breakdown: str | None) -> str | None:

@@ -89,9 +89,14 @@ class Window:
         """Conditions in SQL, with what is bound: the source, the span where it cuts, and the
         filters."""
         texts, bound = sql_of(filters)
-        cut = ["time_ns >= $from_ns", "time_ns < $until_ns"] if self.cut else []
-        ends = {"from_ns": self.first_ns, "until_ns": self.until_ns} if self.cut else {}
-        return ("source = $source", *cut, *texts), {**bound, **ends, "source": self.source}
+        cut: list[str] = []
+        if self.cuts_first:
+            cut.append("time_ns >= $from_ns")
+            bound["from_ns"] = self.first_ns
+        if self.cuts_until:
+            cut.append("time_ns < $until_ns")
+            bound["until_ns"] = self.until_ns
+        return ("source = $source", *cut, *texts), {**bound, "source": self.source}
 
 
 def whole_window(snap: Snapshot, source: str, span: Span, interval_ns: int) -> Window:
@@ -141,10 +146,14 @@ def window_of(
     )
     high = until_ns if until_ns is not None else _after(last, spans)
     if low >= high:
+        dropped = snap.recording.facts.dropped
+        is_deleted = dropped is not None and high <= dropped["until_ns"]
         raise UsageError(
             "the span of time is empty",
             where=snap.place,
-            hint="it must begin before it ends, and meet what was recorded",
+            hint="events of this time were deleted"
+            if is_deleted
+            else "it must begin before it ends, and meet what was recorded",
         )
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
     own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))

@@ -35,12 +35,7 @@ def frame_of(recording: Recording, question: Question, *, with_deleted: bool) ->
     deleted = deleted_segments(snap).span(source)
     ends = (*question.span, question.interval_ns, question.columns)
     window = window_of(snap, source, *ends, earlier=deleted if with_deleted else None)
-    if deleted is not None and not with_deleted:
-        with_earlier = window_of(snap, source, *ends, earlier=deleted)
-        if with_earlier.first_ns <= deleted[1]:
-            notes.append(
-                "events of earlier times are no longer kept, and their maps can't answer this"
-            )
+    notes += _deletion_notes(recording, question, window, deleted, with_deleted=with_deleted)
     fields = [condition.field for condition in question.filters]
     if question.y is None and question.breakdown is not None:
         fields.insert(0, question.breakdown)
@@ -51,6 +46,42 @@ def frame_of(recording: Recording, question: Question, *, with_deleted: bool) ->
         told_by(recording, (source,)),
     )
     return Frame(question, window, (*notes, *missing.values()))
+
+
+def _deletion_notes(
+    recording: Recording,
+    question: Question,
+    window: Window,
+    deleted: tuple[int, int] | None,
+    *,
+    with_deleted: bool,
+) -> list[str]:
+    """Notes on events of the time of a question that were deleted. deleted: the time of those of
+    which maps remain."""
+    dropped, from_ns = recording.facts.dropped, question.span[0]
+    if dropped is None or (from_ns is not None and from_ns >= dropped["until_ns"]):
+        return []
+    notes = []
+    mapless_ns = dropped.get("maps_until_ns") or (dropped["until_ns"] if deleted is None else 0)
+    # an open question begins with what remains
+    if from_ns is not None and from_ns < mapless_ns:
+        notes.append(
+            "events of earlier times are no longer kept, nor are their maps: nothing answers for them"
+        )
+    if deleted is None:
+        return notes
+    if not with_deleted:
+        ends = (*question.span, question.interval_ns, question.columns)
+        if window_of(window.snap, window.source, *ends, earlier=deleted).first_ns <= deleted[1]:
+            notes.append(
+                "events of earlier times are no longer kept, and their maps can't answer this"
+            )
+    elif recording.in_archive and window.first_ns <= deleted[1] and window.until_ns > deleted[0]:
+        notes.append(
+            "events of earlier times were deleted by age: segment maps answer, by operation and"
+            " device, in columns of whole seconds"
+        )
+    return notes
 
 
 class Events:
@@ -140,18 +171,22 @@ class Scan(Reading):
         self._frame = frame
         self._windows = windows
         self._stack = ExitStack()
+        self._open_engines: list[tuple[Engine, Window]] | None = None
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @cached_property
+    @property
     def _engines(self) -> list[tuple[Engine, Window]]:
-        engines = []
-        for window in self._windows:
-            engine = self._stack.enter_context(self.open_engine(window))
-            self.attach(engine, window)
-            engines.append((engine, window))
-        return engines
+        # the lock of a cached property would stop other questions that are answered together
+        if self._open_engines is None:
+            engines = []
+            for window in self._windows:
+                engine = self._stack.enter_context(self.open_engine(window))
+                self.attach(engine, window)
+                engines.append((engine, window))
+            self._open_engines = engines
+        return self._open_engines
 
     def open_engine(self, window: Window) -> Engine:
         """The engine that scans a window."""

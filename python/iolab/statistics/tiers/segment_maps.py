@@ -160,12 +160,12 @@ def _file_of(window: Window, number: int, y: Y) -> MapFile | None:
     if known_damage(file.path):
         # its time is a loss
         return None
-    step_s, chosen = 1, file
+    step_s, map_part = 1, file
     for longer_s, coarse in coarse_maps_of_line(place, line, number, f"io.{y}"):
         is_whole = coarse.path in catalogue.coarse and not known_damage(coarse.path)
         if is_whole and _fits(window, line, longer_s):
-            step_s, chosen = longer_s, coarse
-    return MapFile(number, chosen, width, Joined(first, step_s, file))
+            step_s, map_part = longer_s, coarse
+    return MapFile(number, map_part, width, Joined(first, step_s, file))
 
 
 def _is_coarse(file: MapFile) -> bool:
@@ -370,24 +370,29 @@ class MapReading(Reading):
             for group in ([span for span in spans if span[2:] == time] for time in times)
         ]
         self._reads = [(window, read) for window, read in self._reads if read]
+        self._read_cells: list[_Cells] | None = None
 
-    @cached_property
+    @property
     def _cells(self) -> list[_Cells]:
-        spent = self._frame.question.weight == "time"
-        return [self._cells_of(window, files, spent) for window, files in self._reads]
+        # the lock of a cached property would stop other questions that are answered together
+        if self._read_cells is None:
+            spent = self._frame.question.weight == "time"
+            self._read_cells = [
+                self._cells_of(window, files, spent) for window, files in self._reads
+            ]
+        return self._read_cells
 
     def _cells_of(self, window: Window, files: Sequence[MapFile], spent: bool) -> _Cells:
-        fields = {condition.field for condition in self._frame.question.filters}
         width = max(file.width for file in files)
         parts = []
         for narrow in {file.width for file in files}:
             same_width = [file for file in files if file.width == narrow]
-            sums = self._sums(window, same_width, {"index", *fields}, spent)
+            sums = self._sums(window, same_width, {"index"}, spent)
             shift = np.uint32((width // narrow).bit_length() - 1)
             sums["b"] = np.where(sums["b"] == WITHOUT, WITHOUT, sums["b"] >> shift)
             parts.append(sums)
         rows = join_rows(parts)
-        meets = self._meets_filters(rows["key"])
+        meets = rows["meets"]
         return _Cells(
             width,
             rows["c"][meets],
@@ -423,10 +428,9 @@ class MapReading(Reading):
 
     def _numbers(self, window: Window, files: Sequence[MapFile]) -> Numbers:
         question = self._frame.question
-        fields = {condition.field for condition in question.filters}
         breakdown = question.breakdown
-        rows = self._sums(window, files, fields | ({breakdown} if breakdown else set()), False)
-        meets = self._meets_filters(rows["key"])
+        rows = self._sums(window, files, {breakdown} if breakdown else set(), False)
+        meets = rows["meets"]
         if breakdown is None:
             keys: Any = np.ma.array(np.zeros(int(meets.sum()), dtype=object), mask=True)
         else:
@@ -487,10 +491,12 @@ class MapReading(Reading):
         self, window: Window, files: Sequence[MapFile], by: Collection[str], is_timed: bool
     ) -> MapRows:
         """Rows of maps of one width, by column from the base of the frame. by: what is distinguished
-        of `index`, `op` and `device`. is_timed: whether time is summed.
+        of `index`, `op` and `device`, next to the column `meets`: whether I/Os meet the conditions.
+        is_timed: whether time is summed.
 
         The sums of maps that the window holds whole are remembered, and only other maps are read.
         """
+        by = {*by, *(condition.field for condition in self._frame.question.filters)}
         size = 1 if self._frame.question.y is None else BLOCK
         blocks, edges = _divide(window, files, size)
         folder = window.snap.place / MAPS / files[0].file.path.parent.name
@@ -504,6 +510,7 @@ class MapReading(Reading):
         )
         rows = question.sums(blocks, edges, span)
         rows["c"] = rows["c"] - self._frame.window.base_ns // window.interval_ns
+        rows["meets"] = self._meets_filters(rows["key"])
         return rows
 
 

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { tell } from "../../api/client";
 import { SECOND, sheet, time, whole } from "../../api/worksheet";
+import { flooring } from "../../canvas/lines";
 import type { Alert, AlertPreview } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
 import { alertValue } from "../alerts-now";
@@ -62,9 +63,13 @@ function Chart({ found, alert }: { found: AlertPreview; alert: Alert }) {
 	const span = { from: t0_ns, until: t0_ns + values.length * interval_ns };
 	const words = (value: number) => alertValue(value, unit, alert);
 	const most = Math.max(limit * 1.1, ...known) || 1;
+	// latencies are drawn on a logarithmic scale, as in heat maps
+	const foot = unit === "ns" ? flooring(Math.min(...[limit, ...known, most / 10].filter((value) => value > 0))) : 0;
 	const x = (moment: number) => ((moment - span.from) / (span.until - span.from)) * 1000;
 	// above the largest value is the room of its label
-	const y = (value: number) => 100 - (75 * value) / most;
+	const share = (value: number) =>
+		foot > 0 ? Math.log(Math.max(value, foot) / foot) / Math.log(most / foot) : value / most;
+	const y = (value: number) => 100 - 75 * share(value);
 	const first = raised[0];
 	const total = raised.reduce((sum, { from_ns, until_ns }) => sum + until_ns - from_ns, 0);
 	return (
@@ -87,6 +92,7 @@ function Chart({ found, alert }: { found: AlertPreview; alert: Alert }) {
 					<line class="limit" x1="0" x2="1000" y1={y(limit)} y2={y(limit)} />
 				</svg>
 				<span class="quiet preview-most">{words(most)}</span>
+				{foot > 0 && <span class="quiet preview-least">{words(foot)}</span>}
 			</div>
 			<p class="quiet">
 				{spanWords(span, whole.value.from)}:{" "}

@@ -71,19 +71,17 @@ function List() {
 					void save(name.trim());
 				}}
 			>
-				<label>
-					Save this worksheet as{" "}
-					<input
-						id="sheet-name"
-						data-first
-						required
-						pattern={NAME}
-						title={NAME_WORDS}
-						value={name}
-						maxLength={64}
-						onInput={(event) => setName(event.currentTarget.value)}
-					/>
-				</label>
+				<label for="sheet-name">Save this worksheet as</label>
+				<input
+					id="sheet-name"
+					data-first
+					required
+					pattern={NAME}
+					title={NAME_WORDS}
+					value={name}
+					maxLength={64}
+					onInput={(event) => setName(event.currentTarget.value)}
+				/>
 				<button type="submit">{known && sure === name ? "Yes, replace it" : "Save"}</button>
 			</form>
 			{known && sure === name && <p class="problem">There is another worksheet of that name.</p>}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { quantity, UNITS, type Unit } from "../../canvas/ticks";
+import { grouped, quantity, UNITS, type Unit } from "../../canvas/ticks";
 import type { HeatMapGroup } from "../../generated/maps";
 
 /** A value in its readable unit: per second, a level, or a share. */
 export function rate(value: number | null, unit: string): string {
 	if (value === null) return "nothing recorded";
 	if (unit === "1") return `${quantity(100 * value, "", 3)} %`;
-	return `${quantity(value, unit.startsWith("B") ? "B" : "")}${unit.endsWith("/s") ? "/s" : ""}`;
+	return `${grouped(quantity(value, unit.startsWith("B") ? "B" : ""))}${unit.endsWith("/s") ? "/s" : ""}`;
 }
 
 /** A percentile of a map's values. */

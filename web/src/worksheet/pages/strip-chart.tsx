@@ -5,7 +5,8 @@ import { eventRate } from "../../api/resolution";
 import { catalogue, facts, type Span, sheet, whole } from "../../api/worksheet";
 import { timeTicks } from "../../canvas/clock";
 import { hueOf, placeOf } from "../../canvas/hues";
-import { recordedPart, wholeColumns } from "../../canvas/lines";
+import { flooring, leastOf, mostOf, recordedPart, wholeColumns } from "../../canvas/lines";
+import type { YScale } from "../../canvas/spaces";
 import { quantity } from "../../canvas/ticks";
 import type { PercentilesAnswer, SeriesAnswer } from "../../generated/api";
 import { theme } from "../../lib/theme";
@@ -24,6 +25,8 @@ const SOURCES = [
 const COLUMNS = 1200;
 const WIDE = 2;
 const PACE = 10_000;
+/** Half of a mark of the clock has so many pixels. */
+const HALF_MARK = 28;
 /** Lanes are so high, of a strip that is 1000 wide. */
 const HEIGHT = 100;
 
@@ -37,6 +40,8 @@ export interface Lane {
 	name: string;
 	columns: Columns;
 	colour: string;
+	/** Of its height: one stall must not flatten all other latencies. */
+	scale: YScale;
 	words: (value: number) => string;
 }
 
@@ -78,6 +83,7 @@ export function useStrip(): Strip {
 					complete: wholeColumns(recordedPart(rates), rates.interval_ns, rates.values.length),
 				},
 				colour: hueOf(0, dark),
+				scale: "linear",
 				words: (value) => rate(value, rates.unit),
 			});
 		const p99 = tails?.keys.find(({ key }) => key === "p99");
@@ -86,6 +92,7 @@ export function useStrip(): Strip {
 				name: "p99",
 				columns: { ...tails, values: p99.values, complete: [0, p99.values.length] },
 				colour: hueOf(placeOf("percentiles", "p99"), dark),
+				scale: "log",
 				words: (value) => quantity(value, tails.unit, 3),
 			});
 		return { lanes, lost: rates?.lost_by_column ?? [] };
@@ -99,8 +106,17 @@ function timeOf(all: Span, source: string, enough: number): { from: string; to: 
 	return { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
 }
 
-const largest = ({ values, complete }: Columns): number =>
-	values.slice(...complete).reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+const largest = ({ values, complete }: Columns): number => mostOf([values], ...complete);
+
+/** A lane's largest value; on a logarithmic scale also the value at its foot. */
+function heightWords({ columns, scale, words }: Lane): string {
+	const most = words(largest(columns));
+	return scale === "log" ? `${words(footOf(columns))} – ${most}` : `≤ ${most}`;
+}
+
+/** The value at the foot of a logarithmic lane: a round one, at least a decade below the largest. */
+const footOf = (columns: Columns): number =>
+	flooring(Math.min(leastOf([columns.values], ...columns.complete), largest(columns) / 10));
 
 /** The value of a moment in words, "" where nothing is known of it. */
 function wordsAt({ columns, words }: Lane, moment: number): string {
@@ -132,11 +148,11 @@ export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
 				{lanes.map((lane) => (
 					<div class="lane" key={lane.name}>
 						<svg viewBox={`0 0 1000 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-							<path d={pathOf(lane.columns, all)} fill={lane.colour} />
-							<path d={pathOf(lane.columns, all, false)} fill={lane.colour} fill-opacity={FAINT} />
+							<path d={pathOf(lane, all)} fill={lane.colour} />
+							<path d={pathOf(lane, all, false)} fill={lane.colour} fill-opacity={FAINT} />
 						</svg>
 						<span class="lane-name">
-							{lane.name} <strong>≤ {lane.words(largest(lane.columns))}</strong>
+							{lane.name} <strong>{heightWords(lane)}</strong>
 						</span>
 					</div>
 				))}
@@ -148,13 +164,19 @@ export function StripChart({ strip, all }: { strip: Strip; all: Span }) {
 			</div>
 			<div class="clock" aria-hidden="true">
 				{ticks.map(({ value, label }) => (
-					<span key={value} style={{ left: `${(100 * value) / lengthOf(all)}%` }}>
+					<span key={value} class={edgeOf(value / lengthOf(all))} style={{ left: `${(100 * value) / lengthOf(all)}%` }}>
 						{label}
 					</span>
 				))}
 			</div>
 		</>
 	);
+}
+
+/** A mark of the clock near an end of the strip is written inside of it. */
+function edgeOf(place: number): string {
+	const edge = HALF_MARK / innerWidth;
+	return place < edge ? "first" : place > 1 - edge ? "last" : "";
 }
 
 /** What the strip shows in words. */
@@ -173,14 +195,20 @@ const FAINT = 0.45;
  * The area below the values, 1000 wide; nothing where nothing was recorded. A value that is not zero is at least 2 high.
  * `complete`: of columns that are complete, or of the others.
  */
-export function pathOf(columns: Columns, { from, until }: Span, complete = true): string {
+export function pathOf(
+	{ columns, scale }: Pick<Lane, "columns" | "scale">,
+	{ from, until }: Span,
+	complete = true,
+): string {
 	const { t0_ns, interval_ns, values } = columns;
 	const [first, past] = columns.complete;
 	const most = largest(columns);
 	if (!(most > 0) || until <= from) return "";
 	const x = (column: number) => placeIn(t0_ns + column * interval_ns, from, until);
+	const foot = scale === "log" ? footOf(columns) : 0;
+	const share = (value: number) => (foot > 0 ? Math.log(value / foot) / Math.log(most / foot) : value / most);
 	const top = (value: number) =>
-		value > 0 ? Math.max(0, Math.min(HEIGHT - 2, HEIGHT - (0.95 * HEIGHT * value) / most)) : HEIGHT;
+		value > 0 ? Math.max(0, Math.min(HEIGHT - 2, HEIGHT - 0.95 * HEIGHT * share(value))) : HEIGHT;
 	return values
 		.map((value, column) =>
 			value === null || complete !== (column >= first && column < past)
