@@ -133,7 +133,7 @@ def join_maps(directory: Path) -> str:
     """Join the maps, as a recorder does meanwhile; how long that took."""
     begun = time.process_time()
     with RecordingWriter.reopen(directory, live=False) as writer:
-        joins = writer.join_maps()
+        joins = writer.map_joiner.join()
     took = time.process_time() - begun
     return f"{joins} joins took {took:.0f} s of CPU, {took / DAYS / DAY:.3%} of the recorded time"
 

@@ -113,7 +113,7 @@ class KeepingSink(Sink):
             # a fault here must not go unheard, nor end what records
             self._words.append(f"statistics are not kept: {type(error).__name__}: {error}")
         try:
-            self._writer.join_maps(lambda: not self._ending)
+            self._writer.map_joiner.join(lambda: not self._ending)
         except IolabError as error:
             self._words.append(f"old maps are not joined: {error}")
         except Exception as error:

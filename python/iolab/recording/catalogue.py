@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a recording's directory holds at one moment, read once for each question.
 
-The only place where a reader opens the metadata of a recording. A writer may append, seal and
-delete meanwhile: the catalogue is then read again, so that no segment is missing from it or listed
-twice, and nothing is called missing that was deleted in order.
+The only place where a reader opens the metadata of a recording. If a writer appends, seals, joins
+or deletes meanwhile, it is read again. So no segment is listed twice, or wrongly called missing.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
-from .base.checked_files import Part, damages_found, known_damage
+from .base.checked_files import MISSING, Part, damages_found, wrong_size
 from .base.layout import (
-    FACTS,
     KINDS,
     LOSSES,
     MAPS,
@@ -33,10 +31,10 @@ from .base.layout import (
 )
 from .base.lock import Told, read_lock
 from .base.loss_log import Noted, damage, is_time, loss_of
-from .base.metadata import Facts, read_facts
+from .base.metadata import Facts, facts_identity, read_facts
 from .ledger import Numbered
 from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers
-from .segments.joined_maps import coarse_maps_of_line, put_joined
+from .segments.joined_maps import find_wrong_files, put_joined
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
 
 TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
-
-MISSING = "it is missing"
 
 BELIEVED_NS = 3600 * 10**9
 """An older iolab shows by the time of change of its lock until when it recorded. Later than this
@@ -123,10 +119,14 @@ class Catalogue:
         cache = FileCache() if cache is None else cache
         before: frozenset[Path] | None = None
         for _ in range(TRIES):
-            identity = _identity(path)
+            identity = facts_identity(path)
             catalogue, vanished = cls._read(path, cache)
             absent = catalogue._absent()
-            if not vanished and identity == _identity(path) and absent in (frozenset(), before):
+            if (
+                not vanished
+                and identity == facts_identity(path)
+                and absent in (frozenset(), before)
+            ):
                 break
             before = absent
         return catalogue
@@ -213,20 +213,9 @@ class Catalogue:
 
     @cached_property
     def _wrong_joined(self) -> list[tuple[Path, str]]:
-        """Files of joined maps that are missing, of another size than was written, or known to be
-        damaged, though their time is not deleted."""
-        wrong: list[tuple[Path, str]] = []
-        for number in self.segments.firsts:
-            line = self.segments.lines[number]
-            last_ns = line.get("last_ns")
-            if not isinstance(last_ns, int) or last_ns <= self._maps_deleted_ns:
-                continue
-            wrong += self._wrong_sizes(maps_of_line(self.path, line, number), number)
-            for name in MAP_NAMES:
-                for _, part in coarse_maps_of_line(self.path, line, number, name):
-                    words = _wrong_size(part, self.coarse.get(part.path))
-                    wrong += [(part.path, words)] if words else []
-        return wrong
+        """See `find_wrong_files`."""
+        statuses = (self.maps, self.coarse)
+        return find_wrong_files(self.path, self.segments, *statuses, self._maps_deleted_ns)
 
     @cached_property
     def _maps_deleted_ns(self) -> int:
@@ -397,9 +386,7 @@ class Catalogue:
             ]
             # lines that such a joined map replaced count again, as its own line is lost
             joined = [
-                range(facts["joined"], number)
-                for number, *_, facts in lost_files
-                if "joined" in facts
+                range(lost[3]["joined"], lost[0]) for lost in lost_files if "joined" in lost[3]
             ]
             lost_files = [
                 lost for lost in lost_files if not any(lost[0] in numbers for numbers in joined)
@@ -560,7 +547,8 @@ class Catalogue:
         """Default maps of a segment that are missing, of another size than was written, or known to
         be damaged."""
         for part in parts:
-            words = _wrong_size(part, self.maps[part.path.parent.name].get(number))
+            status = self.maps[part.path.parent.name].get(number)
+            words = wrong_size(part, None if status is None else status[1])
             if words:
                 yield part.path, words
 
@@ -580,24 +568,6 @@ class Catalogue:
             if ends:
                 return min(first for first, _ in ends), max(last for _, last in ends)
         return None
-
-
-def _wrong_size(part: Part, status: FileStatus | None) -> str:
-    """What is wrong with a file with a status, as far as its size and earlier readings show."""
-    if status is None:
-        return MISSING
-    if words := known_damage(part.path):
-        return words
-    return "" if part.bytes == status[1] else f"it has {status[1]} bytes, {part.bytes} were written"
-
-
-def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """Which `recording.json` there is: it is replaced as a whole."""
-    try:
-        status = (path / FACTS).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _hot_name(number: int, kind: Kind) -> str:

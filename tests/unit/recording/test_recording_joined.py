@@ -72,7 +72,7 @@ def reopen(path: Path, **retained: int) -> RecordingWriter:
 
 def join(path: Path) -> int:
     with reopen(path) as writer:
-        return writer.join_maps()
+        return writer.map_joiner.join()
 
 
 def answers(path: Path) -> list[Any]:
@@ -149,7 +149,7 @@ def test_killed_while_maps_are_joined(
         else:
             patch.setattr(joining, "replacing", kill_after(layout.replacing, int(step)))
         with pytest.raises(Killed):
-            writer.join_maps()
+            writer.map_joiner.join()
     writer._lock.close()
     assert answers(path) == before
     assert trouble(path) == []
@@ -170,7 +170,7 @@ def test_a_reader_never_lacks_maps_that_are_joined_meanwhile(
         ledgers = read_ledgers(directory)
         once = iter((True, False))
         if next(joins) % 2 == 0:
-            writer.join_maps(lambda: next(once))
+            writer.map_joiner.join(lambda: next(once))
         return ledgers
 
     monkeypatch.setattr(catalogue, "read_ledgers", read_and_join)
@@ -280,7 +280,7 @@ def test_maps_that_retention_deletes_meanwhile_are_not_joined(
         return line
 
     monkeypatch.setattr(joining, "write_joined", delete_then_write)
-    writer.join_maps()
+    writer.map_joiner.join()
     writer.close()
     assert min(heat_map.number for heat_map in Recording(path).maps("io.latency")) > 3
     assert trouble(path) == []

@@ -111,7 +111,7 @@ class History:
     def join(self) -> None:
         """Join the maps of deleted segments."""
         with RecordingWriter.reopen(self.path, live=False) as writer:
-            writer.join_maps()
+            writer.map_joiner.join()
 
     def lose_map(self) -> None:
         """Delete a default map of a segment that has its events."""

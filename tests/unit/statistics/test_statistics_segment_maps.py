@@ -261,7 +261,7 @@ def test_a_part_of_the_segments_of_a_joined_map(
     asked = [(*span, seconds * SECOND) for span in spans for seconds in (1, 20)]
     before = [sums_of(*case) for case in asked]
     with RecordingWriter.reopen(path, live=False) as writer:
-        assert writer.join_maps() > 0
+        assert writer.map_joiner.join() > 0
     assert [sums_of(*case) for case in asked] == before
 
 

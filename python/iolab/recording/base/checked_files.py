@@ -32,6 +32,8 @@ FEW_BYTES = 1 << 24
 MOST = 1 << 18
 """Files that are remembered."""
 
+MISSING = "it is missing"
+
 Identity = tuple[int, int, int, int, int]
 """Device, inode, size, and the times of the last change of content and of anything, in ns."""
 
@@ -82,6 +84,16 @@ def known_damage(path: Path) -> str:
         return damage_then[1] if damage_then[0] == _identity(path.stat()) else ""
     except OSError:
         return ""
+
+
+def wrong_size(part: Part, size: int | None) -> str:
+    """What is wrong with a file of a size, as far as that and earlier readings show; empty for
+    nothing. size: None where it is missing."""
+    if size is None:
+        return MISSING
+    if words := known_damage(part.path):
+        return words
+    return "" if part.bytes == size else f"it has {size} bytes, {part.bytes} were written"
 
 
 def damage(part: Part) -> str:
@@ -150,7 +162,7 @@ def _damage_or_gone(part: Part) -> str:
     try:
         return damage(part)
     except FileNotFoundError:
-        return "it is missing"
+        return MISSING
     except OSError as error:
         return error.strerror or str(error)
 

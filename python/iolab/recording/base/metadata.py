@@ -287,3 +287,12 @@ class Sessions:
     def _going(self) -> dict[str, int | None] | None:
         last = self._facts.sessions[-1] if self._facts.sessions else None
         return last if last is not None and last["until_ns"] is None else None
+
+
+def facts_identity(path: Path) -> tuple[int, int, int, int] | None:
+    """Which `recording.json` there is: it is replaced as a whole."""
+    try:
+        status = (path / FACTS).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ..base.checked_files import Part, digest
+from ..base.checked_files import Part, digest, wrong_size
 from ..base.layout import (
     MAPS,
     STEPS_S,
@@ -26,7 +26,7 @@ from ..base.layout import (
     sealed_numbers,
 )
 from ..ledger import Numbered
-from .segments import MAP_NAMES, first_of, part_of, step_name
+from .segments import MAP_NAMES, first_of, maps_of_line, part_of, step_name
 
 
 def line_of_joined(
@@ -101,6 +101,38 @@ def _status(path: Path) -> FileStatus | None:
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from error
     return status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def find_wrong_files(
+    directory: Path,
+    segments: Numbered,
+    maps: Mapping[str, Mapping[int, FileStatus]],
+    coarse: Mapping[Path, FileStatus],
+    deleted_ns: int,
+) -> list[tuple[Path, str]]:
+    """Files of joined maps that are missing, of another size than was written, or known to be damaged,
+    with what is wrong.
+
+    Args:
+        maps, coarse: statuses, see `Catalogue`. deleted_ns: maps that end up to then were deleted.
+    """
+    wrong = []
+    for number in segments.firsts:
+        line = segments.lines[number]
+        last_ns = line.get("last_ns")
+        if not isinstance(last_ns, int) or last_ns <= deleted_ns:
+            continue
+        statuses = {
+            part: maps[part.path.parent.name].get(number)
+            for part in maps_of_line(directory, line, number)
+        }
+        for name in MAP_NAMES:
+            for _, part in coarse_maps_of_line(directory, line, number, name):
+                statuses[part] = coarse.get(part.path)
+        for part, status in statuses.items():
+            if words := wrong_size(part, None if status is None else status[1]):
+                wrong.append((part.path, words))
+    return wrong
 
 
 def map_paths(directory: Path, line: Mapping[str, Any], number: int) -> list[Path]:

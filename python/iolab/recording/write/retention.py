@@ -46,9 +46,11 @@ that many."""
 
 @dataclass(frozen=True)
 class _Held:
-    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`:
-    whether it has default maps; `seen`: monotonic second at which it was first there, minus
-    infinity before anything was looked at."""
+    """A sealed segment: bytes of its files, its last event or sample, I/Os by source.
+
+    `mapped`: whether it has default maps. `seen`: monotonic second at which it was first there,
+    minus infinity before anything was looked at.
+    """
 
     bytes: int
     last_ns: int | None

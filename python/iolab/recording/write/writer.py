@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -48,9 +48,8 @@ DROP_S = RETRY_S = 10.0
 that."""
 
 LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
-"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without
-completion, or the reverse. missed: an expected reading of counters. unknown-name: an event whose
-name was not found. gap: nothing was recorded at all."""
+"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start or an end alone.
+missed: an expected reading of counters. unknown-name: no name was found. gap: no recording."""
 
 
 class PutOffError(ResultsError):
@@ -59,8 +58,8 @@ class PutOffError(ResultsError):
 
 
 class RecordingWriter:
-    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context
-    manager.
+    """Writes a recording. `create` or `reopen` make it, `close` ends it; it is a context manager.
+    `map_joiner`: for a thread of low priority.
 
     Its methods may be called from several threads. Those that write raise ResultsError where the
     disk refuses; what was kept before stays readable, and the next call tries again. What is due is
@@ -87,7 +86,7 @@ class RecordingWriter:
         self._untold = False
         self._taken: dict[str, int] = {}
         self._absent: Sequence[str] = ()
-        self._joiner = MapJoiner(directory, facts, self._retention, self._guard)
+        self.map_joiner = MapJoiner(directory, facts, self._retention, self._guard)
 
     @classmethod
     def create(
@@ -393,11 +392,6 @@ class RecordingWriter:
                     self._write_facts()
             except ResultsError as error:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
-
-    def join_maps(self, is_going: Callable[[], bool] = lambda: True) -> int:
-        """Join default maps of deleted segments, see `MapJoiner.join`. For a thread of low priority:
-        others wait only while the list of segments is changed."""
-        return self._joiner.join(is_going)
 
     def renew(self, begun: Begun) -> None:
         """State that recording began again: where the clock was set since, the session ends
