@@ -214,6 +214,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rig check": (("check whether a rig is built", "iolab rig check openzfs"),),
     "rig builds": (("list the builds of a rig", "iolab rig builds openzfs"),),
+    "rig kernels": (("list the kernels of a rig", "iolab rig kernels openzfs"),),
     "rig up": (
         (
             "start a machine with four slow disks",
