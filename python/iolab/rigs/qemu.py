@@ -197,7 +197,8 @@ def disk_file(home: Path, name: str) -> Path:
 
 def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]:
     home = rig_home(rig)
-    emulated = ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"]
+    # kernel 6.12 uses cmpxchg16b for its allocator, where qemu 7.2 ends in double faults
+    emulated = ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off,cx16=off"]
     accel = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else emulated
     return [
         PROGRAM,
