@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import RunError, sudo_command
-from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, rig_home
+from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, kernel_names, rig_home
 from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
 
@@ -460,8 +460,10 @@ def own_builds(home: Path) -> dict[str, str]:
 def own_kernels(home: Path) -> dict[str, str]:
     """Complete kernels that were added: by name a word that changes with each."""
     return {
-        path.parent.parent.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-        for path in sorted((home / KERNELS).glob(f"*/root/{KERNEL_FILE}"))
+        name: hashlib.sha256(
+            (home / KERNELS / name / "root" / KERNEL_FILE).read_bytes()
+        ).hexdigest()[:16]
+        for name in kernel_names(home)
     }
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UsageError
-from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, OWN_KERNEL
+from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, OWN_KERNEL, kernel_names
 from .build import Builder
 from .recipe import Rig
 from .source_tree import (
@@ -111,9 +111,9 @@ def parse_kernel(text: str) -> KernelRequest:
 
 def kernel_records(home: Path) -> Iterator[KernelRecord]:
     """The complete kernels of a rig, by name, without the recipe's own."""
-    for path in sorted((home / KERNELS).glob(f"*/root/{KERNEL_FILE}")):
+    for name in kernel_names(home):
         try:
-            data = json.loads(path.read_text("utf-8"))
+            data = json.loads((home / KERNELS / name / "root" / KERNEL_FILE).read_text("utf-8"))
             data.pop("schema", None)
             yield KernelRecord(**data)
         except (OSError, ValueError, TypeError):

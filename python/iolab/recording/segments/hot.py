@@ -159,7 +159,7 @@ class HotReader:
     def _take(self, groups: pa.Buffer) -> None:
         """Read whole groups that follow those read before. ArrowException where they are none."""
         parts = [groups] if self._state is None else [self._state, groups]
-        reader = pa.ipc.open_stream(_Joined(parts))
+        reader = pa.ipc.open_stream(_Concatenation(parts))
         if not reader.schema.equals(self._schema):
             raise pa.ArrowInvalid("another schema")
         # the batch of the state has no rows
@@ -188,7 +188,7 @@ class HotReader:
         )
 
 
-class _Joined:
+class _Concatenation:
     """Buffers as one file for Arrow, which copies none of them. Messages do not cross them."""
 
     closed = False
@@ -208,11 +208,11 @@ class _Joined:
         return piece
 
     def readable(self) -> bool:
-        """Yes."""
+        """Whether it can be read: always."""
         return True
 
     def seekable(self) -> bool:
-        """No."""
+        """Whether it has positions: never."""
         return False
 
 
@@ -341,7 +341,7 @@ def _crc_place(data: pa.Buffer, start: int) -> _Place | None:
 
 
 def _crc32(data: memoryview | pa.Buffer | bytes, value: int = 0) -> int:
-    """CRC-32 of bytes by the native core (14 times faster than zlib's), in pieces that fit into the
+    """CRC-32 of bytes by the native core, which is faster than zlib, in pieces that fit into the
     second cache."""
     view = memoryview(data)
     for start in range(0, len(view), _PIECE):
