@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { describe, expect, it } from "vitest";
+import type { Drawable } from "../src/api/question";
 import type { StackAnswer } from "../src/generated/api";
 import { upperEnd } from "../src/heatmap/thumbnail";
 
@@ -20,5 +22,10 @@ describe("the picture of a statistic", () => {
 	});
 	it("has all columns where no end cuts one", () => {
 		expect(upperEnd(stack(0, 6e9))).toBe("up to 900/s");
+	});
+	it("groups the digits of large rates", () => {
+		const answer = stack(0, 6e9);
+		const keys = [{ key: "read", mean: 1, total: 1, values: [125615, 2, 3, 4, 5, 6] }];
+		expect(upperEnd({ ...answer, keys } as Drawable)).toMatch(/^up to 125\s615\/s$/);
 	});
 });

@@ -7,7 +7,7 @@ import { fill, geometry, wholeAxis } from "../canvas/cells";
 import { hueOf, pixel, placeOf, REST } from "../canvas/hues";
 import { recordedPart, wholeColumns } from "../canvas/lines";
 import { scaleOf } from "../canvas/scale";
-import { quantity, type Unit } from "../canvas/ticks";
+import { grouped, quantity, type Unit } from "../canvas/ticks";
 import type { DrawnMap } from "../generated/api";
 import { breakdownOf } from "../lib/names";
 import { theme } from "../lib/theme";
@@ -113,7 +113,7 @@ export function upperEnd(answer: Drawable): string {
 	const most = Math.max(...columnSums(answer));
 	if (!(most > 0)) return "no I/O";
 	const unit: Unit = answer.unit.startsWith("B") ? "B" : answer.unit === "ns" ? "ns" : "";
-	return `up to ${quantity(most, unit, 2)}${answer.kind === "percentiles" || answer.unit === "ns" ? "" : "/s"}`;
+	return `up to ${grouped(quantity(most, unit, 2))}${answer.kind === "percentiles" || answer.unit === "ns" ? "" : "/s"}`;
 }
 
 const axisOf = (group: NonNullable<DrawnMap["group"]>) => wholeAxis(group, group.y_scale, CROP);
