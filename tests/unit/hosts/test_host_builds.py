@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from iolab.errors import IolabError, RunError, UsageError
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.rigs.builds import BuildRecord
 from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
+from iolab.rigs.host_directory import HostDirectory
 from iolab.rigs.recipe import find_rig
 from iolab.rigs.source_tree import parse_request
 from iolab.targets.zpool_modules import SWITCH, build_record, builds
@@ -192,8 +194,7 @@ def test_a_loaded_build_and_a_lock_are_refused(machine: Machine) -> None:
     with pytest.raises(RunError, match="is loaded"):
         HostBuilds(machine.host).delete("new")
     switch.write_text(original)
-    maker = HostBuildMaker(find_rig(str(machine.directory / "rig")), machine.host, lambda _: None)
-    with maker._hold_lock(machine.directory):
+    with HostDirectory(machine.host).lock(machine.directory):
         for action in (
             lambda: machine.make(f"new={machine.tree}"),
             lambda: HostBuilds(machine.host).delete("new"),
@@ -239,3 +240,83 @@ def test_wrong_options_are_refused(
 ) -> None:
     assert run(["rig", *words]) == 2
     assert reason in capsys.readouterr().err
+
+
+class Programs:
+    """`openzfs-use` next to a build, with programs that do what a test says."""
+
+    def __init__(self, root: Path, directory: Path) -> None:
+        self.builds, self._path = directory / "builds", directory / "programs"
+        (self.builds / ".bin").mkdir(parents=True)
+        for name in ("openzfs-use", "openzfs-program"):
+            shutil.copy(root / "rigs/openzfs" / name, self.builds / ".bin" / name)
+        (self.builds / "new/lib/modules/6.1").mkdir(parents=True)
+        (self.builds / "new/version").write_text("2.3.4\n")
+        self._path.mkdir()
+        self.add("uname", "echo 6.1")
+        self.add("modinfo", "echo zfs_txg_timeout:seconds")
+
+    def add(self, name: str, text: str) -> None:
+        (self._path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self._path / name).chmod(0o755)
+
+    def use(self, *words: str, program: str = "openzfs-use") -> tuple[int, str, str]:
+        """Exit code and output of a call."""
+        path = f"{self.builds}/.bin:{self._path}:/usr/bin:/bin"
+        command = ["sh", str(self.builds / ".bin" / program), *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env={"PATH": path}
+        )
+        return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+@pytest.fixture
+def programs(root: Path, tmp_path: Path) -> Programs:
+    return Programs(root, tmp_path)
+
+
+LAYOUT = "[   12.5] zfs: disagrees about version of symbol module_layout"
+
+
+def test_a_module_that_does_not_load_is_one_line(programs: Programs) -> None:
+    programs.add(
+        "modprobe", "echo \"modprobe: ERROR: could not insert 'zfs': Exec format error\"; exit 1"
+    )
+    programs.add("dmesg", f"echo '{LAYOUT}'; echo '[   13.0] eth0: up'")
+    code, out, error = programs.use("new")
+    assert (code, out) == (1, "")
+    assert error == (
+        "openzfs-use: the modules of build new can't be loaded: could not insert 'zfs': Exec format error "
+        "(zfs: disagrees about version of symbol module_layout)"
+    )
+    assert not (programs.builds / ".loaded").is_symlink()
+    assert programs.use("--list") == (0, "new 2.3.4", "")
+    for words, reason in (
+        (["other"], "there is no build other"),
+        (["new", "txg"], "'txg' is not PARAMETER=VALUE"),
+        (["new", "zfs_nothing=1"], "build new has no parameter zfs_nothing"),
+    ):
+        assert programs.use(*words)[0] == 1
+        assert reason in programs.use(*words)[2]
+    programs.add("uname", "echo 6.12")
+    assert programs.use("new")[2].endswith("has no modules for the kernel 6.12")
+
+
+def test_modules_are_loaded_from_the_directory_without_the_configuration_of_the_system(
+    programs: Programs,
+) -> None:
+    programs.add("modprobe", f'echo "$@" >> {programs.builds}/calls')
+    programs.use("new", "spl_hostid=1", "zfs_txg_timeout=2")
+    calls = (programs.builds / "calls").read_text().splitlines()
+    options = f"-C /dev/null -d {programs.builds}/new"
+    assert calls == [f"{options} spl spl_hostid=1", f"{options} zfs zfs_txg_timeout=2"]
+
+
+def test_a_program_is_of_the_system_unless_a_build_is_loaded(programs: Programs) -> None:
+    (programs.builds / ".bin/zpool").symlink_to("openzfs-program")
+    (programs.builds / "new/sbin").mkdir()
+    (programs.builds / "new/sbin/zpool").write_text("#!/bin/sh\necho build $1\n")
+    (programs.builds / "new/sbin/zpool").chmod(0o755)
+    assert programs.use("list", program="zpool") == (0, "build list", "")
+    programs.add("zpool", "echo system $1")
+    assert programs.use("list", program="zpool") == (0, "system list", "")
