@@ -30,8 +30,7 @@ from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from ..recording.segments.unsealed import UnsealedRows
     from .spark import Cluster
 
 Span = tuple[int, int]
@@ -136,15 +135,17 @@ class ArchivedEvents(Recording):
         """Remember the answer of `files`."""
         return self._data_files.setdefault((table.name, source, span), files)
 
-    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], UnsealedRows | None]:
         """As `Recording.snapshot`. Samples are read at once, as those that are not sealed."""
         if kind == "events":
             return super().snapshot(kind)
         return [], self._samples
 
     @cached_property
-    def _samples(self) -> pa.Table | None:
+    def _samples(self) -> UnsealedRows | None:
         import pyarrow.compute as pc
+
+        from ..recording.segments.unsealed import UnsealedRows, split_by_source
 
         rows = self.archive.read(tables.SAMPLES, row_filter([self.key]))
         listed = self.archive.read(
@@ -157,7 +158,12 @@ class ArchivedEvents(Recording):
         )
         # others are of a push that goes on, or was killed
         rows = rows.filter(pc.is_in(rows["segment"], listed["segment"].combine_chunks()))
-        return recorded(rows, SAMPLES) if rows.num_rows else None
+        batches = [
+            part
+            for batch in recorded(rows, SAMPLES).to_batches()
+            for part in split_by_source(batch)
+        ]
+        return UnsealedRows(batches, SAMPLES) if batches else None
 
     def marks(self) -> list[dict[str, Any]]:
         """As `Recording.marks`."""

@@ -212,9 +212,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rig build": (
         ("build a rig, or continue an interrupted build", "sudo iolab rig build openzfs"),
+        (
+            "build OpenZFS on a machine of your own",
+            "iolab rig build --host root@zeno1 --build new=~/src/zfs+fix.patch",
+        ),
     ),
     "rig check": (("check whether a rig is built", "iolab rig check openzfs"),),
-    "rig builds": (("list the builds of a rig", "iolab rig builds openzfs"),),
+    "rig builds": (
+        ("list the builds of a rig", "iolab rig builds openzfs"),
+        ("delete a build on a machine", "iolab rig builds --host root@zeno1 --delete new"),
+    ),
     "rig kernels": (("list the kernels of a rig", "iolab rig kernels openzfs"),),
     "rig up": (
         (

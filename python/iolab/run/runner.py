@@ -201,7 +201,10 @@ class StudyRunner:
     def _close(self, target: Target) -> None:
         """Have a target remove what it made, unless that would wait in the kernel as the load does."""
         if not self._hung:
-            target.close()
+            try:
+                target.close()
+            except (RunError, OSError) as error:
+                self._listener.notice(str(error))
 
     def _release(self, coming: PlannedRun | None) -> None:
         """Before commands between variants: no target keeps what would be in their way, unless that

@@ -291,3 +291,23 @@ def test_the_list_has_networks(hub: str, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["rig", "list", "--format", "json"]) == 0
     [network] = json.loads(capsys.readouterr().out)["networks"]
     assert (network["name"], network["machines"]) == ("lab", ["server", "slow"])
+
+
+def test_machines_that_disappear_do_not_stop_down(
+    hub: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with join("lab", 2, hub) as [first, second]:
+        machine("first", first, started=1)
+        machine("second", second, started=1)
+    real = down
+
+    def delete(name: str) -> bool:
+        if name == "first":  # as an interrupted 'rig up' does
+            real("second")
+        return real(name)
+
+    monkeypatch.setattr("iolab.rigs.machine.down", delete)
+    assert run(["rig", "down", "--network", "lab"]) == 0
+    assert "first had ended" in capsys.readouterr().out
+    assert networks() == []
+    assert run(["rig", "down", "second"]) == 2
