@@ -233,6 +233,7 @@ def restore(host: Host, before: ModuleState) -> None:
             do(host, [SWITCH, "--none"], timeout=300)
         else:
             _unload(host)
+        do(host, ["sh", "-c", 'rm -f -- "$0"', _NOTE])
         if before.is_loaded:
             do(host, ["modprobe", "zfs"], timeout=120)
     except RunError as error:
