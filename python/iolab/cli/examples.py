@@ -50,6 +50,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "live": (
         ("watch all disks in a browser", "sudo iolab live"),
+        ("watch two machines on one page", "iolab live --host root@db1 --host root@db2 -o fleet"),
         ("watch files and disks of one file system", "sudo iolab live block syscall --fs /srv"),
     ),
     "import": (

@@ -29,6 +29,7 @@ from ..targets.cache import drop_caches
 from ..workloads.base import Job, Load, StartTime, Workload
 from ..workloads.fio_ios import FOLDER
 from .actions import Actions
+from .build_places import watch_program
 from .client_recordings import ClientRecorders
 from .clients import Client, ClientLaunch, client_places, path_on_clients
 from .commands import CommandRunner
@@ -42,7 +43,6 @@ from .picture import read_picture
 from .process_registry import Starts
 from .profiling import MARK, Profiler
 from .program_builds import ProgramUse
-from .program_watch import ProgramWatch
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .tracing import active_tracing
@@ -307,7 +307,7 @@ class Executor:
             client_recorders.begin()
         tracing = self._tracing(setting)
         use = setting.program
-        watch = None if use is None else ProgramWatch(use.program, use.file)
+        watch = None if use is None else watch_program(use.host, use.program, use.file)
         try:
             end = runner.run(
                 setting.directory,

@@ -268,9 +268,10 @@ export interface FieldValue {
 }
 
 /**
- * A measure of all hosts of an archive.
+ * A measure of all hosts of an archive, or of a folder of recordings.
  *
- * All URLs that are served are in `archives`, and names of the hosts' labels in `labels`. What has
+ * All URLs and folders that are served are in `archives`, and names of the hosts' labels in
+ * `labels`. `live`: a recording of the folder grows. What has
  * a row is in `by`: `host` or a label.
  *
  * p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. Losses are the number of
@@ -284,6 +285,7 @@ export interface FleetAnswer {
 	schema: 1;
 	archive: string;
 	archives: string[];
+	live: boolean;
 	by: string;
 	labels: string[];
 	measure: "p99" | "iops" | "utilization" | "losses";
@@ -788,9 +790,10 @@ export interface Odd {
  * A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
  * flight) or value (of counters).
  *
- * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
- * of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
- * rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
+ * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, or
+ * p5 and p95 where p50 is the same; p99 of the tail, p5 and p95 of offsets. Else the mean.
+ * octaves: its scale-free size, log2. q: false-discovery rate. share: of the subject in all I/Os.
+ * low, high: range of the odd I/Os in a map.
  */
 export interface OddChange {
 	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";
