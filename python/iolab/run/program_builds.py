@@ -205,13 +205,13 @@ class ProgramBuilds:
         return parse_request(f"{name}={table.sources}", self._study.directory)
 
     def _need_programs(self, request: BuildRequest, table: BuildTable) -> None:
-        base, here = Path(request.base), LocalHost()  # where sources are fetched
+        base, local = Path(request.base), LocalHost()  # sources are fetched locally
         if request.revision:
-            need(here, "git", "git")
+            need(local, "git", "git")
         elif base.is_file():
-            need(here, "tar", "tar")
+            need(local, "tar", "tar")
         if request.patches:
-            need(here, "patch", "patch")
+            need(local, "patch", "patch")
         for command in table.commands:
             program = command.arguments[0]
             if "/" not in program and self._host.which(program) is None:
