@@ -149,7 +149,7 @@ def _check_path(client: Client, path: str) -> None:
         if not is_there:
             raise RunError(
                 f"{path} is not a directory there",
-                hint="mount the target's directory there, or name another load.path",
+                hint="mount the target's directory there, see that its user may read it, or name another load.path",
             )
 
 
