@@ -4,26 +4,31 @@
 # With BASE (a build of this machine, such as 2.3) only the modules are made, and the userland is that of BASE. Otherwise both are.
 # /build/source keeps its objects, so that the next call compiles what has changed. Runs inside the system that is being made.
 # If /build/kernel has a further kernel, only the modules for it are made, and added to an existing /build/new.
+# On another host, BUILD_DIRECTORY is used instead of /build, and BUILD_KERNEL is the kernel that runs. Nothing else is written.
 set -eu
 name=$1
 base=${2-}
-kernel=$(ls /lib/modules | head -n 1)
+directory=${BUILD_DIRECTORY:-/build}
+programs=${BUILD_PROGRAMS:-/usr/local/sbin}
+kernel=${BUILD_KERNEL:-$(ls /lib/modules | head -n 1)}
 added=
-if [ -d /build/kernel/usr ]; then
+if [ -d "$directory/kernel/usr" ]; then
   added=1
-  kernel=$(ls /build/kernel/usr/lib/modules)
+  kernel=$(ls "$directory/kernel/usr/lib/modules")
   # Its modules and headers have to be where packages install them. This mount ends with the script.
-  mount -t overlay -o lowerdir=/build/kernel/usr:/usr overlay /usr
+  mount -t overlay -o "lowerdir=$directory/kernel/usr:/usr" overlay /usr
 fi
-new=/build/new
-export PATH="/usr/lib/ccache:$PATH" CCACHE_DIR=/build/ccache CCACHE_MAXSIZE=2G MAKEFLAGS="-j$(nproc)" KBUILD_BUILD_TIMESTAMP=
+new=$directory/new
+headers=/lib/modules/$kernel/source
+[ -d "$headers" ] || headers=/lib/modules/$kernel/build
+export PATH="/usr/lib/ccache:$PATH" CCACHE_DIR="${BUILD_CACHE:-/build/ccache}" CCACHE_MAXSIZE=2G MAKEFLAGS="-j$(nproc)" KBUILD_BUILD_TIMESTAMP=
 
-cd /build/source
+cd "$directory/source"
 config=all
 if [ -n "$base$added" ]; then config=kernel; fi
 [ -f configure ] || sh autogen.sh >/dev/null
 flags="--with-config=$config --prefix=/usr --libdir=/usr/lib/$(gcc -print-multiarch) --sysconfdir=/etc --localstatedir=/var --disable-pyzfs
-  --disable-systemd --with-linux=/lib/modules/$kernel/source --with-linux-obj=/lib/modules/$kernel/build"
+  --disable-systemd --with-linux=$headers --with-linux-obj=/lib/modules/$kernel/build"
 wanted="$kernel $flags $(cat configure config/*.m4 module/Kbuild.in 2>/dev/null | cksum)"
 if [ "$(cat .iolab-configured 2>/dev/null)" != "$wanted" ]; then
   # shellcheck disable=SC2086 # words on purpose
@@ -61,7 +66,7 @@ module_facts() {
   done
 }
 if [ -n "$added" ]; then
-  module_facts >> /build/facts
+  module_facts >> "$directory/facts"
   exit 0
 fi
 
@@ -72,7 +77,7 @@ if LD_LIBRARY_PATH=$libs ldd "$(find "$new" -path '*sbin/zpool' | head -n 1)" | 
 fi
 modinfo -b "$new" -k "$kernel" -F version zfs > "$new/version"
 for program in $(find "$new/sbin" "$new/usr/sbin" "$new/bin" "$new/usr/bin" -maxdepth 1 -type f -perm /111 -printf '%f\n' 2>/dev/null); do
-  ln -sf openzfs-program "/usr/local/sbin/$program"
+  ln -sf openzfs-program "$programs/$program"
 done
 {
   module_facts
@@ -81,5 +86,5 @@ done
   for program in zpool zfs; do
     echo "program $program $(readelf -n "$(find "$new" -path "*sbin/$program" | head -n 1)" | sed -n 's/^ *Build ID: //p')"
   done
-} > /build/facts
+} > "$directory/facts"
 echo "$name: $(cat "$new/version")"

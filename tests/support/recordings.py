@@ -118,5 +118,5 @@ if __name__ == "__main__":
 
 def unsealed(recording: Recording, kind: Literal["events", "samples"] = "events") -> pa.Table:
     """What is not sealed yet, with every column, in the order it was appended."""
-    table = recording.snapshot(kind)[1]
-    return schema_of(kind).empty_table() if table is None else table
+    rows = recording.snapshot(kind)[1]
+    return schema_of(kind).empty_table() if rows is None else rows.table()

@@ -112,6 +112,9 @@ class FakeZfs:
             case ["openzfs-use", branch, *parameters]:
                 if self.pools:
                     return "", f"pools are imported: {' '.join(self.pools)}"
+                if branch == "--none":
+                    self.unload()
+                    return "", ""
                 self.load(branch)
                 self.reloads.append([branch, *parameters])
                 for word in parameters:
@@ -120,7 +123,7 @@ class FakeZfs:
             case ["stat", *_]:
                 return f"{1000 + self.loads}\n", ""
             case ["modprobe", "-r", "zfs"] | ["rmmod", "zfs"]:
-                self.loaded = ""
+                self.unload()
             case ["modprobe", "zfs", *_]:
                 self.load("installed")
             case ["find", directory, *_]:
@@ -143,11 +146,19 @@ class FakeZfs:
                 return f"Added handler {len(self.said)} with the following properties:\n", ""
         return "", ""
 
+    def unload(self) -> None:
+        """Have no modules loaded."""
+        assert not self.pools, "modules are in use"
+        self.loaded = ""
+        for file in ("version", "srcversion"):
+            self.machine.files.pop(f"/sys/module/zfs/{file}", None)
+
     def load(self, build: str, module: str = "zfs") -> None:
         """Have modules of a build loaded, by whomever."""
         assert not self.pools, "modules are in use"
         self.loaded = build
         self.loads += 1
+        self.machine.files[f"/sys/module/{module}/version"] = "2.1.11\n"
         self.machine.files[f"/sys/module/{module}/srcversion"] = (
             f"{'INSTALLED' if build == 'installed' else build}\n"
         )

@@ -20,6 +20,7 @@ const shown: FleetAnswer = {
 	schema: 1,
 	archive: "a",
 	archives: ["a"],
+	live: false,
 	by: "host",
 	labels: [],
 	measure: "p99",

@@ -16,7 +16,7 @@ from ..recording.catalogue import Catalogue, FileCache
 from .labels import set_labels
 from .progress import Progress, count_unarchived, read_progress, write_progress
 from .push import Progress as Draw
-from .push import Pushed, push
+from .push import Pushed, ReadKept, push
 from .store import Archive
 
 QUIET_NS = 60 * 10**9
@@ -38,9 +38,11 @@ class ContinuousPush:
         now_ns: Callable[[], int] = time.time_ns,
         wait_s: float = 0.0,
         labels: Mapping[str, str] | None = None,
+        kept: ReadKept | None = None,
     ) -> None:
         """`wait_s`: time to wait for another process that pushes the recording. `labels`: of its
-        host, set with the first push."""
+        host, set with the first push. `kept`: as `push` has it."""
+        self._kept = kept
         self._labels = labels or {}
         self._wait_s = wait_s
         self._path, self._url, self._draw, self._now_ns = path, url, draw, now_ns
@@ -63,7 +65,9 @@ class ContinuousPush:
                 return None
             if self._archive is None:
                 self._archive = Archive.open(self._url, create=True)
-            pushed = push(self._path, self._archive, self._draw, wait_s=self._wait_s)
+            pushed = push(
+                self._path, self._archive, self._draw, kept=self._kept, wait_s=self._wait_s
+            )
             if self._labels:
                 set_labels(self._archive, pushed.host, self._labels)
                 self._labels = {}

@@ -15,6 +15,7 @@ from ..errors import ResultsError, UsageError
 from ..recording.base.schema import EVENTS, SAMPLES
 from ..recording.write.writer import RecordingWriter
 from . import tables
+from .push import DELETED_BEFORE
 from .retention import read_deleted
 from .scan import recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 20
 """Rows of a segment of the fetched recording."""
+GAPS = ("gap", "behind", DELETED_BEFORE)
+"""Kinds of coverage that are gaps in a fetched recording."""
 _LAST_NS = 2**63 - 1
 
 Progress = Callable[[int], None]
@@ -196,7 +199,7 @@ def _take_coverage(
 ) -> None:
     """Sessions and losses within the span; what is not archived yet is a gap."""
     key = archived.recording
-    deleted = read_deleted(archive, "events", [key]).get(key)
+    deleted = read_deleted(archive, [key])["events"].get(key)
     if deleted is not None and from_ns < deleted.until_ns:
         end_ns = min(deleted.until_ns, until_ns)
         writer.loss("gap", "", from_ns, end_ns, None, "events were deleted from the archive by age")
@@ -211,11 +214,11 @@ def _take_coverage(
             # a count can't be divided: a loss that is partly within is taken whole
             if first >= until_ns or (until is not None and until <= from_ns):
                 continue
-            if row["kind"] in ("gap", "behind"):
+            if row["kind"] in GAPS:
                 first = max(first, from_ns)
                 until = min(until if until is not None else until_ns, until_ns)
                 until = None if until == _LAST_NS else until
-        kind = "gap" if row["kind"] == "behind" else row["kind"]
+        kind = "gap" if row["kind"] in GAPS else row["kind"]
         words = row["words"] if row["kind"] != "behind" else "not archived at the last push"
         writer.loss(kind, row["source"], first, until, row["count"], words or None)
     for mark in archive.read(tables.MARKS, expressions().EqualTo("recording", key)).to_pylist():

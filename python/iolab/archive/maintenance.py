@@ -23,7 +23,9 @@ TARGET_BYTES = 32 << 20
 """Size up to which files are joined: about 3 million I/Os, which are in memory at once."""
 SNAPSHOT_AGE_NS = 86_400 * 10**9
 """Age at which snapshots are deleted: no reader and no push takes that long."""
-_COMPACTED = (tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.SEGMENTS)
+_COMPACTED = (
+    tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.SEGMENTS, *tables.ROLLUPS.values(),
+)  # fmt: skip
 
 Progress = Callable[[int, int], None]
 
@@ -69,10 +71,12 @@ def compact(
     snapshots that have them. ResultsError where a table can't be read or written: what was joined
     before stays so.
     """
+    names = {table.name for table in _COMPACTED}
+    compacted = [table for table in archive.tables() if table.name in names]
     groups = [
-        (table, group) for table in _COMPACTED for group in _groups(archive, table, target_bytes)
+        (table, group) for table in compacted for group in _groups(archive, table, target_bytes)
     ]
-    done = {table.name: Compacted() for table in _COMPACTED}
+    done = {table.name: Compacted() for table in compacted}
     for place, (table, group) in enumerate(groups):
         progress(place, len(groups))
         done[table.name] = _add(done[table.name], _join(archive, table, group))

@@ -31,6 +31,12 @@ from ..recording.catalogue import Catalogue
 from ..recording.read.recording import Recording
 from ..recording.segments.segments import MAP_NAMES, Segment, part_of
 from . import tables
+from .rollups import (
+    ArchivedStatistic,
+    KeptStatistic,
+    format_statistics,
+    push_statistics,
+)
 from .store import Archive, expressions
 from .tables import Table
 
@@ -41,10 +47,15 @@ GROUP_BYTES = 8 << 20
 """Bytes of sealed files that are pushed in one commit: about a million rows, which are in memory at
 once with their names."""
 GROUP_SEGMENTS = 256
+DELETED_BEFORE = "deleted"
+"""In `coverage`: time of segments that were deleted before they were archived. It is a gap, except for
+kept statistics."""
 _DAY_NS = 86_400 * 10**9
 _TABLES: Mapping[Kind, Table] = {"events": tables.EVENTS, "samples": tables.SAMPLES}
 
 Progress = Callable[[int, int], None]
+ReadKept = Callable[[Recording], Sequence[KeptStatistic]]
+"""Kept statistics of a recording, as `statistics.kept.archiving` reads them."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +66,12 @@ class Pushed:
         recording, host: key of the recording in the archive, and its host.
         files, present: sealed files pushed now, and archived before.
         events, samples: I/Os and readings pushed now.
+        rollups: rows of kept statistics pushed now.
         bytes: written.
         behind: rows that are not sealed yet.
         through: all sealed segments up to this number are archived.
         deleted: segments that retention deleted before they were archived.
-        refused: sealed files that can't be archived, with the reason.
+        refused: sealed files and statistics that can't be archived, with the reason.
     """
 
     recording: str
@@ -73,6 +85,7 @@ class Pushed:
     deleted: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
     host: str = ""
+    rollups: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,12 +119,14 @@ def push(
     archive: Archive,
     progress: Progress = lambda done, total: None,
     *,
+    kept: ReadKept | None = None,
     wait_s: float = 0.0,
 ) -> Pushed:
     """Push what is sealed of a recording and not archived yet.
 
     Args:
         progress: called with the segments that are done and all that are to be pushed.
+        kept: reads the kept statistics, which are pushed too. None: they are not.
         wait_s: time to wait for another process that pushes the recording.
     ResultsError where the recording can't be read, is being pushed by another process, or the
     archive can't be written: what was archived before stays, and the next push continues.
@@ -133,11 +148,20 @@ def push(
                 finished += len(group)
                 progress(finished, len(waiting))
         behind = _behind(catalogue)
-        _push_about(archive, recording, key, behind, refused, archived)
+        refused_statistics: dict[str, str] = {}
+        files: Sequence[KeptStatistic] = ()
+        try:
+            files = () if kept is None else kept(recording)
+        except ResultsError as error:
+            refused_statistics["kept statistics"] = str(error).splitlines()[0]
+        statistics = push_statistics(archive, catalogue.facts.host, key, files, refused_statistics)
+        _push_about(archive, recording, key, behind, refused, archived, statistics.statistics)
     return replace(
         done,
+        rollups=statistics.rows,
+        bytes=done.bytes + statistics.bytes,
         host=catalogue.facts.host,
-        refused=refused,
+        refused={**refused, **refused_statistics},
         behind=sum(rows for rows, _ in behind.values()),
         through=_through(catalogue, refused),
         deleted=len(_deleted_before(catalogue, archived)),
@@ -421,9 +445,11 @@ def _push_about(
     behind: Mapping[Kind, tuple[int, int]],
     refused: Mapping[str, str],
     archived: Collection[tuple[str, int]],
+    kept: Sequence[ArchivedStatistic],
 ) -> None:
     """Replace what the archive says of the recording: coverage, marks, and its row. `archived`:
-    kinds and numbers of segments that were archived before this push."""
+    kinds and numbers of segments that were archived before this push. `kept`: its archived
+    statistics."""
     import pyarrow as pa
 
     from .. import __version__
@@ -497,6 +523,7 @@ def _push_about(
         "sources": json.dumps(facts.sources, default=str),
         "origin": json.dumps(facts.origin, default=str),
         "recorded_ns": catalogue.told_ns(),
+        "kept": format_statistics(kept),
     }
     for table, rows in (
         (tables.COVERAGE, coverage),
@@ -538,8 +565,8 @@ def _deleted_before(catalogue: Catalogue, archived: Collection[tuple[str, int]])
 def _coverage_of_deleted(
     catalogue: Catalogue, archived: Collection[tuple[str, int]], host: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Gaps of the time of segments that retention deleted before they were archived; where the
-    time of one is unknown, all time before the oldest remaining segment."""
+    """The time of segments that retention deleted before they were archived; where the time of one
+    is unknown, all time before the oldest remaining segment."""
     missing = _deleted_before(catalogue, archived)
     if not missing:
         return
@@ -558,7 +585,7 @@ def _coverage_of_deleted(
             yield {
                 **host,
                 "source": "",
-                "kind": "gap",
+                "kind": DELETED_BEFORE,
                 "from_ns": from_ns,
                 "until_ns": until_ns,
                 "count": None,

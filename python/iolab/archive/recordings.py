@@ -22,14 +22,15 @@ from ..recording.read.damage import read_ledgers
 from ..recording.read.recording import Recording
 from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
 from . import tables
-from .retention import TIERS, Deleted, Tier, read_deleted
+from .push import DELETED_BEFORE
+from .retention import Deleted, Tier, read_deleted
+from .rollups import ArchivedStatistic, Part, Parts, counting, parse_statistics, read_parts
 from .scan import DataFile, data_files, recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from ..recording.segments.unsealed import UnsealedRows
     from .spark import Cluster
 
 Span = tuple[int, int]
@@ -43,7 +44,7 @@ class ArchivedEvents(Recording):
 
     Attributes:
         archive, archived: where it is, and its key. cluster: what reads its events and maps; None:
-        this process.
+        this process. deleted: what age deleted of it, by tier.
     """
 
     in_archive = True
@@ -54,20 +55,43 @@ class ArchivedEvents(Recording):
         archived: ArchivedRecording,
         catalogue: Catalogue,
         cluster: Cluster | None = None,
+        deleted: Mapping[Tier, Deleted] | None = None,
+        parts: Parts | None = None,
     ) -> None:
         super().__init__(catalogue.path, catalogue)
+        self.deleted = deleted or {}
+        self._parts = parts or {}
         self.cluster = cluster
         self.archive = archive
         self.archived = archived
         self._data_files: dict[tuple[str, str, Span], list[DataFile]] = {}
+
+    def opened_by(self, archive: Archive) -> ArchivedEvents:
+        """The same, read by another handle of its archive."""
+        return ArchivedEvents(
+            archive, self.archived, self.catalogue(), self.cluster, self.deleted, self._parts
+        )
 
     @property
     def key(self) -> str:
         """Its key in the archive."""
         return self.archived.recording
 
+    @cached_property
+    def statistics(self) -> list[ArchivedStatistic]:
+        """Its kept statistics."""
+        return parse_statistics(self.archived.kept, self.archive.url)
+
+    def parts(self, statistic: ArchivedStatistic, tier: str) -> list[Part]:
+        """Parts of the sums of a statistic that count, without those that age deleted."""
+        kind = statistic.statistic, statistic.added_ns, tier
+        deleted = self.deleted.get(cast("Tier", tier), Deleted())
+        parts = counting(self._parts.get(kind, ()), statistic.through)
+        return [part for part in parts if part.number > deleted.through]
+
     def span(self) -> Span | None:
-        """As `Recording.span`, with segments of which age deleted the events and not the maps."""
+        """As `Recording.span`, with segments of which age deleted the events and not the maps, and
+        with the time of kept statistics."""
         lines = self.catalogue().segments.lines
         mapped = self.catalogue().maps["io.latency"]
         through = self.catalogue().facts.dropped_through
@@ -78,7 +102,24 @@ class ArchivedEvents(Recording):
         ]
         remaining = super().span()
         ends += [] if remaining is None else [remaining]
+        if through:
+            ends += [
+                (max(statistic.first_ns, begin_ns), statistic.until_ns - 1)
+                for statistic in self.statistics
+                if (begin_ns := self._begin_ns(statistic)) < statistic.until_ns
+            ]
         return (min(end[0] for end in ends), max(end[1] for end in ends)) if ends else None
+
+    def _begin_ns(self, statistic: ArchivedStatistic) -> int:
+        """From when on a statistic has any sums."""
+        begins = statistic.begins or {}
+        return min(
+            max(
+                begins.get(tier, 0) * 10**9,
+                self.deleted.get(cast("Tier", tier), Deleted()).until_ns,
+            )
+            for tier in tables.ROLLUPS
+        )
 
     def files(self, table: Table, source: str, span: Span) -> list[DataFile]:
         """Data files that can hold rows of a source in a span."""
@@ -94,15 +135,17 @@ class ArchivedEvents(Recording):
         """Remember the answer of `files`."""
         return self._data_files.setdefault((table.name, source, span), files)
 
-    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], UnsealedRows | None]:
         """As `Recording.snapshot`. Samples are read at once, as those that are not sealed."""
         if kind == "events":
             return super().snapshot(kind)
         return [], self._samples
 
     @cached_property
-    def _samples(self) -> pa.Table | None:
+    def _samples(self) -> UnsealedRows | None:
         import pyarrow.compute as pc
+
+        from ..recording.segments.unsealed import UnsealedRows, split_by_source
 
         rows = self.archive.read(tables.SAMPLES, row_filter([self.key]))
         listed = self.archive.read(
@@ -115,7 +158,12 @@ class ArchivedEvents(Recording):
         )
         # others are of a push that goes on, or was killed
         rows = rows.filter(pc.is_in(rows["segment"], listed["segment"].combine_chunks()))
-        return recorded(rows, SAMPLES) if rows.num_rows else None
+        batches = [
+            part
+            for batch in recorded(rows, SAMPLES).to_batches()
+            for part in split_by_source(batch)
+        ]
+        return UnsealedRows(batches, SAMPLES) if batches else None
 
     def marks(self) -> list[dict[str, Any]]:
         """As `Recording.marks`."""
@@ -138,22 +186,18 @@ def open_recordings(
     segments = _by_recording(archive, tables.SEGMENTS, where) if recordings else {}
     coverage = _by_recording(archive, tables.COVERAGE, where) if recordings else {}
     keys = [item.recording for item in recordings]
-    deleted = {tier: read_deleted(archive, tier, keys) if keys else {} for tier in TIERS}
-    return [
-        ArchivedEvents(
-            archive,
-            item,
-            _catalogue(
-                archive,
-                item,
-                segments.get(item.recording, []),
-                coverage.get(item.recording, []),
-                {tier: by_key.get(item.recording, Deleted()) for tier, by_key in deleted.items()},
-            ),
-            cluster,
+    deleted = read_deleted(archive, keys) if keys else {}
+    kept = [item.recording for item in recordings if item.kept]
+    parts = read_parts(archive, kept) if kept else {}
+    opened = []
+    for item in recordings:
+        own = {tier: by_key.get(item.recording, Deleted()) for tier, by_key in deleted.items()}
+        lines = segments.get(item.recording, []), coverage.get(item.recording, [])
+        catalogue = _catalogue(archive, item, *lines, own)
+        opened.append(
+            ArchivedEvents(archive, item, catalogue, cluster, own, parts.get(item.recording))
         )
-        for item in recordings
-    ]
+    return opened
 
 
 def files_of(
@@ -208,6 +252,8 @@ def _catalogue(
     path = Path(f"{archive.url.removesuffix('/')}#{archived.recording}")
     if archived.clock not in ("realtime", "trace"):
         raise ResultsError(f"unknown clock {archived.clock!r}", where=path)
+    before = _dropped_before(segments) if archived.kept else None
+    before_ns = 0 if before is None else before["until_ns"]
     facts = Facts(
         host=archived.host,
         clock=cast("ClockKind", archived.clock),
@@ -218,13 +264,18 @@ def _catalogue(
             for row in coverage
             if row["kind"] == "session"
         ],
-        dropped=_retention_facts(segments, deleted),
+        dropped=_retention_facts(segments, deleted) or before,
         is_signed=False,
     )
     events, maps = deleted["events"], deleted["maps"]
     lines = _lines([row for row in segments if row["kind"] == "events"])
     losses = [
-        *(_loss(row) for row in coverage if row["kind"] != "session"),
+        *(
+            _loss(row)
+            for row in coverage
+            if row["kind"] != "session"
+            and not (row["kind"] == DELETED_BEFORE and row["until_ns"] <= before_ns)
+        ),
         *(_gap(lines[number]) for number in sorted(events.unmapped & lines.keys())),
     ]
     mapped = {
@@ -278,6 +329,22 @@ def _retention_facts(
     }
 
 
+def _dropped_before(segments: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What the recording deleted before its first push, as `recording.json` has it: kept statistics
+    answer for it. None for nothing."""
+    first = min((row["segment"] for row in segments), default=1)
+    if first <= 1:
+        return None
+    return {
+        "through": first - 1,
+        "until_ns": min(row["first_ns"] for row in segments if row["segment"] == first),
+        "segments": first - 1,
+        "events": {},
+        "bytes": 0,
+        "maps_until_ns": 0,
+    }
+
+
 def _gap(line: Mapping[str, Any]) -> dict[str, Any]:
     """The time of a segment without events and maps, as a loss."""
     return {
@@ -296,7 +363,7 @@ def _loss(row: Mapping[str, Any]) -> dict[str, Any]:
     is_behind = row["kind"] == "behind"
     loss = {
         "source": row["source"],
-        "kind": "gap" if is_behind else row["kind"],
+        "kind": "gap" if row["kind"] in ("behind", DELETED_BEFORE) else row["kind"],
         "from_ns": row["from_ns"],
         "until_ns": row["until_ns"],
         "count": row["count"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete rows of an archive by age: events and samples first, segment maps later, so that old time is
-answered by coarser rows.
+"""Delete rows of an archive by age: events and samples first, segment maps and roll-ups later, so that
+old time is answered by coarser rows.
 
 As in a recording, the oldest segments are deleted first. The table `deleted` says so in a commit of
 its own before a row is deleted. Questions then use the maps, and the next call completes an
@@ -14,12 +14,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..errors import UsageError
 from . import tables
 from .faults import explain_errors
 from .maintenance import ChangedError, delete_files, read_files
+from .rollups import last_of
 from .scan import DataFile, file_of
 from .store import Archive, expressions
 from .tables import Table
@@ -27,13 +29,17 @@ from .tables import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Tier = Literal["events", "maps"]
+Tier = Literal["events", "maps", "1s", "1m", "1h"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
-"""What is deleted by age, the shortest-lived first. Samples are deleted with the events."""
+"""What is deleted by age. Samples are deleted with the events."""
 
-TABLES: Mapping[Tier, tuple[Table, ...]] = {
+LASTING: Sequence[tuple[Tier, ...]] = (("events", "maps"), ("1s", "1m", "1h"))
+"""Tiers of which a later one has the sums of the earlier ones, and stays at least as long."""
+
+TABLES: Mapping[str, tuple[Table, ...]] = {
     "events": (tables.EVENTS, tables.SAMPLES),
     "maps": (tables.SEGMENT_MAPS,),
+    **{tier: (table,) for tier, table in tables.ROLLUPS.items()},
 }
 
 FILES = 64
@@ -80,12 +86,16 @@ def check_ages(ages: Mapping[str, int]) -> None:
             )
         if age_ns < 1:
             raise UsageError("an age is more than 0", where=f"--for {tier}")
-    if "events" in ages and ages["events"] > ages.get("maps", ages["events"]):
-        raise UsageError("maps are kept at least as long as events", where="--for")
-    if "maps" in ages and "events" not in ages:
-        raise UsageError(
-            "maps are deleted after the events", where="--for", hint="name an age of events as well"
-        )
+    for tiers in LASTING:
+        for shorter, longer in pairwise(tiers):
+            if longer in ages and shorter not in ages:
+                raise UsageError(
+                    f"{longer} is deleted after {shorter}",
+                    where="--for",
+                    hint=f"name an age of {shorter} as well",
+                )
+            if shorter in ages and ages[shorter] > ages.get(longer, ages[shorter]):
+                raise UsageError(f"{longer} is kept at least as long as {shorter}", where="--for")
 
 
 def delete_by_age(
@@ -107,8 +117,8 @@ def delete_by_age(
     for tier in TIERS:
         if tier not in ages:
             continue
-        before = read_deleted(archive, tier)
-        through, segments = _note(archive, tier, now - ages[tier], before)
+        before = read_deleted(archive)[tier]
+        through, segments = _note(archive, tier, now - ages[tier], before, ages)
         for table in TABLES[tier]:
             rows, skipped = _delete_rows(archive, table, through, progress)
             done[table.name] = Removed(len(segments), sum(segments.values()), rows, skipped)
@@ -116,27 +126,31 @@ def delete_by_age(
 
 
 def read_deleted(
-    archive: Archive, tier: Tier, keys: Sequence[str] | None = None
-) -> dict[str, Deleted]:
-    """What age deleted, by key of the recording (None: of all)."""
-    where = expressions().EqualTo("tier", tier)
-    if keys is not None:
-        where = expressions().And(where, expressions().In("recording", keys))
-    return {
-        row["recording"]: Deleted(
-            row["through"], row["until_ns"], frozenset(json.loads(row["unmapped"]))
-        )
-        for row in archive.read_if_present(tables.DELETED, where).to_pylist()
-    }
+    archive: Archive, keys: Sequence[str] | None = None
+) -> dict[Tier, dict[str, Deleted]]:
+    """What age deleted, by tier and key of the recording. keys: None for all."""
+    where = None if keys is None else expressions().In("recording", keys)
+    deleted: dict[Tier, dict[str, Deleted]] = {tier: {} for tier in TIERS}
+    for row in archive.read_if_present(tables.DELETED, where).to_pylist():
+        # a newer iolab may have more tiers
+        if row["tier"] in deleted:
+            deleted[row["tier"]][row["recording"]] = Deleted(
+                row["through"], row["until_ns"], frozenset(json.loads(row["unmapped"]))
+            )
+    return deleted
 
 
 def _note(
-    archive: Archive, tier: Tier, until_ns: int, before: Mapping[str, Deleted]
+    archive: Archive,
+    tier: Tier,
+    until_ns: int,
+    before: Mapping[str, Deleted],
+    ages: Mapping[str, int],
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Note what is to be deleted. Returns the last number by recording, with those of earlier
     deletions, and how many segments are new."""
     hosts = {item.recording: item.host for item in archive.recordings() if item.clock == "realtime"}
-    ends = _ends(archive)
+    ends = _ends(archive, tier, ages)
     new: dict[str, Deleted] = {}
     segments: dict[str, int] = {}
     for key in hosts:
@@ -144,8 +158,8 @@ def _note(
         through, last_ns = previous.through, previous.until_ns
         numbers: list[int] = []
         for number in sorted(number for number in ends.get(key, {}) if number > through):
-            end_ns = ends[key][number]
-            if end_ns >= until_ns:
+            end_ns, stays_ns = ends[key][number]
+            if end_ns + stays_ns >= until_ns:
                 break
             through, last_ns = number, max(last_ns, end_ns + 1)
             numbers.append(number)
@@ -177,14 +191,42 @@ def _note(
     return {key: item.through for key, item in {**before, **new}.items()}, segments
 
 
-def _ends(archive: Archive) -> dict[str, dict[int, int]]:
-    """Time of the last row in ns by recording and segment."""
-    ends: dict[str, dict[int, int]] = {}
+Ends = dict[str, dict[int, tuple[int, int]]]
+"""Time of the last row, and how much longer than their age rows stay (ns), by recording and segment,
+or number of several segments."""
+
+
+def _ends(archive: Archive, tier: Tier, ages: Mapping[str, int]) -> Ends:
+    if tier in tables.ROLLUPS:
+        return _ends_of_parts(archive, tier, ages)
+    ends: Ends = {}
     columns = ("recording", "segment", "last_ns")
     for row in archive.read(tables.SEGMENTS, None, columns).to_pylist():
         of_recording = ends.setdefault(row["recording"], {})
         number = row["segment"]
-        of_recording[number] = max(row["last_ns"], of_recording.get(number, row["last_ns"]))
+        of_recording[number] = max((row["last_ns"], 0), of_recording.get(number, (0, 0)))
+    return ends
+
+
+def _ends_of_parts(archive: Archive, tier: Tier, ages: Mapping[str, int]) -> Ends:
+    """As `_ends`, of roll-ups. Sums that the longest tier does not have yet stay as long as that."""
+    longest = LASTING[-1][-1]
+    more_ns = ages[longest] - ages[tier] if longest in ages else 2**63
+    rows = archive.read(tables.ROLLUP_PARTS).to_pylist()
+    has_through: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        if row["tier"] == longest:
+            kind = row["recording"], row["statistic"], row["added_ns"]
+            has_through[kind] = max(last_of(row["segment"]), has_through.get(kind, 0))
+    ends: Ends = {}
+    for row in rows:
+        if row["tier"] != tier:
+            continue
+        kind = row["recording"], row["statistic"], row["added_ns"]
+        is_pending = last_of(row["segment"]) > has_through.get(kind, 0)
+        end = row["until_ns"] - 1, more_ns if is_pending else 0
+        of_recording = ends.setdefault(row["recording"], {})
+        of_recording[row["segment"]] = max(end, of_recording.get(row["segment"], (0, 0)))
     return ends
 
 

@@ -94,10 +94,15 @@ class Cluster:
         if part.segments is None:
             return rows
         # keys from an archive are no text for a statement
-        ranges = self._session.createDataFrame(part.ranges().rename_columns(["r", "first", "last"]))
-        is_listed = (col("recording") == col("r")) & col("segment").between(
-            col("first"), col("last")
+        listed = part.ranges().rename_columns(["r", "first", "last"])
+        ranges = self._session.createDataFrame(listed)
+        number = col("segment")
+        is_within = (
+            number == col("first")
+            if listed["first"].equals(listed["last"])
+            else number.between(col("first"), col("last"))
         )
+        is_listed = (col("recording") == col("r")) & is_within
         return rows.join(broadcast(ranges), is_listed, "left_semi")
 
     def drop(self, names: Sequence[str]) -> None:
@@ -236,7 +241,13 @@ def _messages_of_java() -> Iterator[IO[str]]:
 
 def _columns(table: Table) -> list[tuple[str, str]]:
     """Columns of a table with their types in Spark's SQL."""
-    kinds = {"string": "STRING", "int64": "BIGINT", "int32": "INT", "date32[day]": "DATE"}
+    kinds = {
+        "string": "STRING",
+        "int64": "BIGINT",
+        "int32": "INT",
+        "double": "DOUBLE",
+        "date32[day]": "DATE",
+    }
     return [(field.name, kinds[str(field.type)]) for field in table.columns]
 
 

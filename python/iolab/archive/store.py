@@ -52,6 +52,7 @@ class ArchivedRecording:
         events, samples, segments: numbers of what is archived.
         recorded_ns: until when its writer said that it recorded, None where it did not.
         labels: of its host, by name.
+        kept: its kept statistics, as `rollups.parse_statistics` reads them.
     """
 
     host: str
@@ -67,6 +68,7 @@ class ArchivedRecording:
     segments: int = 0
     recorded_ns: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    kept: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Archive:
@@ -300,6 +302,7 @@ class Archive:
                 len(numbers.get(row["recording"], ())),
                 row.get("recorded_ns"),
                 labels.get(row["host"], {}),
+                json.loads(row.get("kept") or "[]"),
             )
             for row in self.read(tables.RECORDINGS).to_pylist()
         ]

@@ -8,7 +8,7 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,12 +177,61 @@ RECORDINGS = Table(
             pa.field("sources", pa.string(), nullable=False),
             pa.field("origin", pa.string(), nullable=False),
             pa.field("recorded_ns", pa.int64()),
+            pa.field("kept", pa.string()),
         ]
     ),
 )
 """A row for each recording. until_ns: everything before it that was recorded is archived. pushed_ns:
 time of the last push. sources, origin: JSON objects of recording.json. recorded_ns: until when its
-writer said that it recorded."""
+writer said that it recorded. kept: a JSON list of its kept statistics (`rollups.ArchivedStatistic`)."""
+
+
+def _rollups(length: str) -> Table:
+    """The table of roll-ups of a length."""
+    return Table(
+        f"rollups_{length}",
+        pa.schema(
+            [
+                *_PLACE,
+                pa.field("statistic", pa.string(), nullable=False),
+                pa.field("added_ns", pa.int64(), nullable=False),
+                pa.field("time_ns", pa.int64(), nullable=False),
+                *(pa.field(name, pa.int64()) for name in ("index", "width_bytes")),
+                *(pa.field(name, pa.string()) for name in ("key", "object", "part")),
+                *(pa.field(name, pa.int64()) for name in ("count", "amount")),
+                *(pa.field(name, pa.float64()) for name in ("growth", "over", "covered", "broken")),
+            ]
+        ),
+        ("day", "source", "host"),
+        ("statistic", "object", "key", "part", "index", "time_ns"),
+    )
+
+
+ROLLUPS: Mapping[str, Table] = {length: _rollups(length) for length in ("1s", "1m", "1h")}
+"""Sums of kept statistics by second, minute and hour. time_ns: start of the sum. added_ns: since
+when the statistic is kept, of several with one name. segment: of which segments it is the sum, as
+first x 2^31 + last. index: of the bucket, on the grid of 3 bits or of `width_bytes`. key: value of
+the breakdown; null: all beyond the largest. object, part, growth, over, covered, broken: of counters,
+as in the files of kept statistics."""
+
+ROLLUP_PARTS = Table(
+    "rollup_parts",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("statistic", pa.string(), nullable=False),
+            pa.field("added_ns", pa.int64(), nullable=False),
+            pa.field("tier", pa.string(), nullable=False),
+            pa.field("segment", pa.int64(), nullable=False),
+            pa.field("first_ns", pa.int64(), nullable=False),
+            pa.field("until_ns", pa.int64(), nullable=False),
+            pa.field("width_bytes", pa.int64(), nullable=False),
+            pa.field("rows", pa.int64(), nullable=False),
+        ]
+    ),
+)
+"""Which roll-ups are archived: a row for each statistic, tier (1s, 1m, 1h) and range of segments. It
+is written after the sums. A part is not used if another one has all its segments."""
 
 OBSERVATIONS = Table(
     "observations",
@@ -236,12 +285,14 @@ DELETED = Table(
         ]
     ),
 )
-"""What age deleted of a recording. The tier is "events" (with samples) or "maps". The last deleted
-segment is `through`. All deleted rows are before `until_ns`. The JSON list `unmapped` has segments that
-had no map when their events were deleted."""
+"""What age deleted of a recording. The tier is "events" (with samples), "maps", or a tier of roll-ups
+("1s", "1m", "1h"). The last deleted segment, or number of a range of segments, is `through`. All
+deleted rows are before `until_ns`. The JSON list `unmapped` has segments that had no map when their
+events were deleted."""
 
 TABLES = (
     EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS, HOSTS, DELETED,
+    *ROLLUPS.values(), ROLLUP_PARTS,
 )  # fmt: skip
 
 ENCODINGS = {

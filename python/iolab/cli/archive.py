@@ -61,13 +61,15 @@ def push(
     until_closed: bool,
     style: str,
 ) -> None:
-    """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
+    """Push the sealed segments of a recording: events, samples, segment maps, losses, marks. Kept
+    statistics are pushed as well.
 
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
     and each row arrives exactly once. Of results: their observations, and their recordings.
     """
     from ..archive.continuous import ContinuousPush
     from ..errors import ResultsError, UsageError
+    from ..statistics.kept.archiving import kept_statistics
     from ..statistics.language.quantities import parse_duration
     from .archive_results import is_results, push_results
 
@@ -86,7 +88,9 @@ def push(
         return
     # the push of a recorder that was killed may still be at work
     wait_s = LOCK_S if until_closed else 0.0
-    pushes = ContinuousPush(path, url, draw, wait_s=wait_s, labels=labels_of_host)
+    pushes = ContinuousPush(
+        path, url, draw, wait_s=wait_s, labels=labels_of_host, kept=kept_statistics
+    )
     if until_closed:
         _leave_signals_to_recorder()
     is_last = pause is None
@@ -136,6 +140,8 @@ def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
         f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {count_text(pushed.files, 'file')} "
         f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {count_text(pushed.present, 'file')}"
     )
+    if pushed.rollups:
+        tell(f"{path}: pushed {count_text(pushed.rollups, 'row')} of kept statistics")
     if pushed.behind:
         say(f"note: {pushed.behind:,} rows are not sealed yet; push again")
     for name, reason in pushed.refused.items():
@@ -327,14 +333,15 @@ def compact_(url: str, size: str, style: str) -> None:
     "ages",
     metavar="TIER=TIME",
     multiple=True,
-    help="How long rows stay: events=7d (with samples), maps=90d; repeatable. Default: all stay.",
+    help="How long rows stay: events=7d (with samples), maps=90d, kept statistics 1s=7d, 1m=30d, 1h=365d; "
+    "repeatable. Default: all stay.",
 )
 @format_option("text", "json")
 def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
     """Delete old rows, old snapshots of the tables, and the files that only these have.
 
     With --for, rows of a tier are deleted once they are older. The oldest segments are deleted
-    first, as in a recording. Segment maps then answer for old events. The data files are deleted
+    first, as in a recording. Segment maps and kept statistics then answer for old events. The data files are deleted
     with the snapshots that have them: at this age, by a later call.
     """
     from ..archive import Archive, delete_by_age, expire

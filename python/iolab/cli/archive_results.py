@@ -32,6 +32,7 @@ def push_results(path: Path, url: str, style: str, tell_pushed: TellPushed) -> N
     from ..archive import Archive, push
     from ..archive.observations import push_observations
     from ..results.open.results import Results
+    from ..statistics.kept.archiving import kept_statistics
 
     results = Results(path)
     rows = list(_rows(results))
@@ -40,7 +41,8 @@ def push_results(path: Path, url: str, style: str, tell_pushed: TellPushed) -> N
     recordings = [file.parent for file in sorted((path / "recordings").glob("*/recording.json"))]
     if style == "json":
         of_recordings = [
-            {"path": str(place), **asdict(push(place, archive))} for place in recordings
+            {"path": str(place), **asdict(push(place, archive, kept=kept_statistics))}
+            for place in recordings
         ]
         tell_json(
             {
@@ -57,7 +59,7 @@ def push_results(path: Path, url: str, style: str, tell_pushed: TellPushed) -> N
         f"as results {pushed.results}; replaced: {pushed.replaced:,}"
     )
     for place in recordings:
-        tell_pushed(place, push(place, archive))
+        tell_pushed(place, push(place, archive, kept=kept_statistics))
 
 
 def _key(results: Results) -> str:

@@ -50,6 +50,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "live": (
         ("watch all disks in a browser", "sudo iolab live"),
+        ("watch two machines on one page", "iolab live --host root@db1 --host root@db2 -o fleet"),
         ("watch files and disks of one file system", "sudo iolab live block syscall --fs /srv"),
     ),
     "import": (
@@ -211,9 +212,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rig build": (
         ("build a rig, or continue an interrupted build", "sudo iolab rig build openzfs"),
+        (
+            "build OpenZFS on a machine of your own",
+            "iolab rig build --host root@zeno1 --build new=~/src/zfs+fix.patch",
+        ),
     ),
     "rig check": (("check whether a rig is built", "iolab rig check openzfs"),),
-    "rig builds": (("list the builds of a rig", "iolab rig builds openzfs"),),
+    "rig builds": (
+        ("list the builds of a rig", "iolab rig builds openzfs"),
+        ("delete a build on a machine", "iolab rig builds --host root@zeno1 --delete new"),
+    ),
     "rig kernels": (("list the kernels of a rig", "iolab rig kernels openzfs"),),
     "rig up": (
         (

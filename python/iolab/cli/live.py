@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`iolab live`: record, and show it in a browser meanwhile."""
+"""`iolab live`: record one host or several, and show it in a browser meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,8 @@ STARTS_WITHIN = 30.0
 """Seconds until a recording is there, or none comes. Another host takes longer: it must be reached
 first."""
 STARTS_FAR_WITHIN = 120.0
+OTHERS_WITHIN = 10.0
+"""Seconds that other hosts have after the first. A host that takes longer is shown later."""
 ENDS_WITHIN = 60.0
 
 _FORWARDED = (
@@ -50,12 +54,20 @@ class _Live(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [param for param in record.params if param.name in _FORWARDED] + self.params
-        for param in self.params:
-            if param.name == "words" and isinstance(param, click.Argument):
-                self.params[self.params.index(param)] = click.Argument(
-                    ["words"], metavar="[block] [syscall] [nfs] [counters]", nargs=-1
-                )
+        own: dict[str | None, click.Parameter] = {
+            "words": click.Argument(
+                ["words"], metavar="[block] [syscall] [nfs] [counters]", nargs=-1
+            ),
+            "host_words": click.Option(
+                ["--host", "host_words"],
+                metavar="HOST",
+                multiple=True,
+                help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Repeatable: a recording for each "
+                "host, and one page of all hosts. Root is needed there, not here.",
+            ),
+        }
+        forwarded = [param for param in record.params if param.name in _FORWARDED]
+        self.params = [own.get(param.name, param) for param in forwarded] + self.params
 
 
 @click.command("live", cls=_Live)
@@ -74,6 +86,9 @@ def command(
     The recorder is a separate process and takes the options of iolab record. The server runs without
     root; if it is slow or ends, the recording continues. Prints one address with its token. Ctrl-C
     ends both. iolab view shows the recording afterwards.
+
+    With several --host, each host has a recorder and a recording in DIR. The page has a row for each
+    host, and a click shows its worksheet. A host that fails does not end the others.
     """
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload
@@ -87,29 +102,54 @@ def command(
     Exporter(Store(()), metrics)
     commands = read_commands(alert_commands)
     directory = (asked["output"] or Path(time.strftime("recording-%Y%m%dT%H%M%S"))).absolute()
+    places = _places(asked["host_words"] or ("local",), directory)
     user = caller(os.environ)
     if user is not None:
         preload()
         preload_server(address)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    recorder = subprocess.Popen(
-        _command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0
-    )
+    recorders: list[_Recorder] = []
     try:
+        for host, place in places.items():
+            words = _command({**asked, "host_words": host, "output": place})
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
+            recorders.append(_Recorder(host, place, process))
         if user is not None:
             become(user)
-        if _begun(
-            recorder,
-            directory,
-            STARTS_WITHIN if asked["host_words"] == "local" else STARTS_FAR_WITHIN,
-        ):
-            _show(recorder, directory, address, port, metrics, token_file, commands)
+        if _have_begun(recorders):
+            _show(recorders, directory, address, port, metrics, token_file, commands)
     except KeyboardInterrupt:
         pass
     finally:
-        code = _end(recorder)
+        code = _end(recorders)
     return code
+
+
+@dataclass(frozen=True)
+class _Recorder:
+    """The recorder of a host, and the directory of its recording."""
+
+    host: str
+    directory: Path
+    process: subprocess.Popen[bytes]
+
+
+def _places(hosts: Sequence[str], directory: Path) -> dict[str, Path]:
+    """The directory of each host's recording. UsageError for a host that is named twice."""
+    from ..errors import UsageError
+    from ..hosts.kinds.parse import host_named
+
+    if len(hosts) == 1:
+        return {hosts[0]: directory}
+    places: dict[str, Path] = {}
+    for host in hosts:
+        name = host_named(host).name
+        place = directory / (re.sub(r"[^\w.@-]+", "-", name).strip(".-") or "host")
+        if place in places.values():
+            raise UsageError(f"'{name}' is named twice", where="--host", hint="each host once")
+        places[host] = place
+    return places
 
 
 def _command(asked: dict[str, Any]) -> list[str]:
@@ -128,21 +168,37 @@ def _command(asked: dict[str, Any]) -> list[str]:
     return [*words, *asked["words"]]
 
 
-def _begun(recorder: subprocess.Popen[bytes], directory: Path, seconds: float) -> bool:
-    """Whether the recording is there; False once the recorder has ended, which has said why."""
+def _have_begun(recorders: Sequence[_Recorder]) -> bool:
+    """Whether a recording is there; False once all recorders have ended, which have said why. Others
+    have some time to begin as well."""
     from ..errors import RunError
-    from ..recording.base.layout import is_recording
 
     # a recording that is continued is there before it begins
-    before = _session(directory)
+    before = {recorder.host: _session(recorder.directory) for recorder in recorders}
+    waiting = list(recorders)
+    hosts = {recorder.host for recorder in recorders}
+    seconds = STARTS_WITHIN if hosts == {"local"} else STARTS_FAR_WITHIN
     deadline = time.monotonic() + seconds
-    while recorder.poll() is None:
-        if is_recording(directory) and _session(directory) != before:
-            return True
-        if time.monotonic() > deadline:
-            raise RunError(f"no recording began within {seconds:g} s", where=directory)
+    has_begun = False
+    while waiting and time.monotonic() < deadline:
+        for recorder in list(waiting):
+            if _has_begun(recorder, before[recorder.host]):
+                deadline = deadline if has_begun else time.monotonic() + OTHERS_WITHIN
+                has_begun = True
+                waiting.remove(recorder)
+            elif recorder.process.poll() is not None:
+                waiting.remove(recorder)
         time.sleep(0.05)
-    return False
+    if waiting and not has_begun:
+        raise RunError(f"no recording began within {seconds:g} s", where=waiting[0].directory)
+    return has_begun
+
+
+def _has_begun(recorder: _Recorder, before: Any) -> bool:
+    from ..recording.base.layout import is_recording
+
+    is_there = recorder.process.poll() is None and is_recording(recorder.directory)
+    return is_there and _session(recorder.directory) != before
 
 
 def _session(directory: Path) -> Any:
@@ -158,7 +214,7 @@ def _session(directory: Path) -> Any:
 
 
 def _show(
-    recorder: subprocess.Popen[bytes],
+    recorders: Sequence[_Recorder],
     directory: Path,
     address: str | None,
     port: int | None,
@@ -171,13 +227,16 @@ def _show(
     from ..server.http.serve import serve
 
     listener = listening(address, port, token_file)
-    pids: list[int] = []
+    running = list(recorders)
 
     def go_on() -> bool:
-        code = recorder.poll()
-        if code is not None and not pids:
-            pids.append(code)
-            say("note: the recorder has ended; what it recorded is shown until Ctrl-C")
+        for recorder in list(running):
+            if recorder.process.poll() is not None:
+                running.remove(recorder)
+                of_host = f" of {recorder.host}" if len(recorders) > 1 else ""
+                say(
+                    f"note: the recorder{of_host} has ended; what it recorded is shown until Ctrl-C"
+                )
         return True
 
     def ready() -> None:
@@ -193,23 +252,28 @@ def _show(
     )
 
 
-def _end(recorder: subprocess.Popen[bytes]) -> int:
-    """Ask the recorder to end, and wait until what it has is on disk; its exit code."""
+def _end(recorders: Sequence[_Recorder]) -> int:
+    """Ask the recorders to end, and wait until what they have is on disk; the largest exit code."""
     number = signal.SIGINT
     deadline = time.monotonic() + ENDS_WITHIN
-    is_requested = False
-    while time.monotonic() < deadline:
+    requested: set[int] = set()
+    running = [recorder.process for recorder in recorders]
+    while running and time.monotonic() < deadline:
         try:
-            # until it has given up root as well, it can't be reached
-            if not is_requested and recorder.poll() is None:
-                with contextlib.suppress(PermissionError):
-                    recorder.send_signal(number)
-                    is_requested = True
-            code = recorder.wait(0.5)
-            return 128 - code if code < 0 else code
-        except subprocess.TimeoutExpired:
-            continue
+            for process in running:
+                # until it has given up root as well, it can't be reached
+                if process.pid not in requested and process.poll() is None:
+                    with contextlib.suppress(PermissionError):
+                        process.send_signal(number)
+                        requested.add(process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running[0].wait(0.5)
+            running = [process for process in running if process.poll() is None]
         except KeyboardInterrupt:
-            number, is_requested = signal.SIGTERM, False
-    say(f"warning: the recorder (process {recorder.pid}) does not end; what it recorded is kept")
-    return 5
+            number, requested = signal.SIGTERM, set()
+    for process in running:
+        say(f"warning: the recorder (process {process.pid}) does not end; what it recorded is kept")
+    if running:
+        return 5
+    codes = [recorder.process.returncode for recorder in recorders]
+    return max((128 - code if code < 0 else code for code in codes), default=0)

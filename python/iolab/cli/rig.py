@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +15,11 @@ from .completion import complete_rigs
 from .output import say, tell, tell_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..hosts.kinds.rig import RigState
+    from ..hosts.ssh.host import SshHost
+    from ..rigs.builds import BuildRecord
     from ..rigs.network import Link
 
 
@@ -71,8 +78,19 @@ def command() -> None:
     """
 
 
+_RIG = click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+_FORMAT = click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write it.",
+)
+
+
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@_RIG
 @click.option(
     "--build",
     "builds",
@@ -89,15 +107,32 @@ def command() -> None:
     help="An additional kernel: NAME=PACKAGE[/SUITE] of Debian, or NAME=DIRECTORY to compile it; NAME alone is an "
     "existing one. Each --build is compiled for these too. Several are allowed.",
 )
-def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...]) -> int:
-    """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
+@click.option(
+    "--host",
+    metavar="USER@MACHINE",
+    help="Make the builds on this machine, below /opt/iolab/builds, for its kernel.",
+)
+def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...], host: str | None) -> int:
+    """Build what is missing of a rig; needs root. The same command continues an interrupted build.
+
+    With --host only the builds are made, on that machine, by the scripts of the rig.
+    """
     from ..rigs.builds import build_rig
+    from ..rigs.host_builds import HostBuildMaker
     from ..rigs.kernels import parse_kernel
     from ..rigs.recipe import find_rig
     from ..rigs.source_tree import parse_request
 
     requests = [parse_request(text) for text in builds]
     kernel_requests = [parse_kernel(text) for text in kernels]
+    if host is not None:
+        _check_host_options(builds, kernels)
+        with _ssh_host(host) as machine:
+            maker = HostBuildMaker(find_rig(rig), machine, say)
+            for request in requests:
+                record = maker.make(request)
+                tell(f"{record.name:<16}{record.seconds:.0f} s")
+        return 0
     stages = build_rig(
         find_rig(rig),
         requests,
@@ -111,61 +146,90 @@ def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...]) -> int:
     return 0
 
 
+def _check_host_options(builds: tuple[str, ...], kernels: tuple[str, ...]) -> None:
+    from ..errors import UsageError
+
+    if kernels:
+        raise UsageError(
+            "builds are made for the kernel that the machine runs",
+            where="--kernel",
+            hint="leave it out with --host",
+        )
+    if not builds:
+        raise UsageError("has no build to make", where="--host", hint="name it: --build NAME=TREE")
+
+
+def _ssh_host(text: str) -> SshHost:
+    """A machine that is reached by ssh; UsageError for any other."""
+    from ..errors import UsageError
+    from ..hosts.kinds.parse import host_named
+    from ..hosts.ssh.host import SshHost
+
+    host = host_named(text)
+    if not isinstance(host, SshHost):
+        raise UsageError(
+            "names no machine that is reached by ssh", where="--host", hint="such as root@zeno1"
+        )
+    return host
+
+
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@_RIG
 @click.option(
     "--delete",
     metavar="NAME",
     help="Delete a build with its sources; the next 'rig build' takes it out of the image.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write it.",
-)
-def builds(rig: str, delete: str | None, style: str) -> int:
+@click.option("--host", metavar="USER@MACHINE", help="The builds on this machine instead.")
+@_FORMAT
+def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
     """List builds of your own: sources, patches, version, compiler, and how the sources were
     configured."""
     from ..hosts.kinds.rig import rig_home
     from ..rigs.builds import delete_build, records
+    from ..rigs.host_builds import HostBuilds
     from ..rigs.recipe import find_rig
 
-    home = rig_home(find_rig(rig).name)
-    if delete is not None:
-        delete_build(home, delete)
-    rows = list(records(home))
+    programs: dict[str, list[str]] = {}
+    if host is not None:
+        with _ssh_host(host) as machine:
+            host_builds = HostBuilds(machine)
+            if delete is not None:
+                host_builds.delete(delete)
+            rows, programs = host_builds.records(), host_builds.programs()
+    else:
+        home = rig_home(find_rig(rig).name)
+        if delete is not None:
+            delete_build(home, delete)
+        rows = list(records(home))
     if style == "json":
-        tell_json({"schema": 1, "kind": "builds", "builds": [record.as_data() for record in rows]})
+        data = [record.as_data() for record in rows]
+        extra = {} if host is None else {"programs": programs}
+        tell_json({"schema": 1, "kind": "builds", "builds": data, **extra})
         return 0
-    if not rows:
-        tell("there is no build of your own")
-    for record in rows:
-        tell(
-            f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
-            f"sources {record.digest[:12]}; kernel {', '.join([record.kernel, *(kernel.release for kernel in record.kernels.values())])}; "
-            f"{record.compiler}; {record.seconds:.0f} s; {record.configure}"
-        )
+    lines = [f"{record.name:<16}{_build_words(record)}" for record in rows]
+    lines += [f"{key}  {', '.join(names)}" for key, names in programs.items()]
+    tell(*(lines or ["there is no build of your own"]))
     return 0
 
 
+def _build_words(record: BuildRecord) -> str:
+    revision = f"; revision {record.revision[:12]}" if record.revision else ""
+    kernels = ", ".join([record.kernel, *(kernel.release for kernel in record.kernels.values())])
+    return (
+        f"{record.version}; {record.sources}{revision}; sources {record.digest[:12]}; "
+        f"kernel {kernels}; {record.compiler}; {record.seconds:.0f} s; {record.configure}"
+    )
+
+
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@_RIG
 @click.option(
     "--delete",
     metavar="NAME",
     help="Delete a kernel; the next 'rig build' takes its modules out of the image.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write it.",
-)
+@_FORMAT
 def kernels(rig: str, delete: str | None, style: str) -> int:
     """List the kernels that were added to a rig."""
     from ..hosts.kinds.rig import rig_home
@@ -188,7 +252,7 @@ def kernels(rig: str, delete: str | None, style: str) -> int:
 
 
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@_RIG
 def check(rig: str) -> int:
     """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the
     reason if it cannot."""
@@ -207,7 +271,7 @@ def check(rig: str) -> int:
 
 
 @command.command()
-@click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
+@_RIG
 @click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
 @click.option(
     "--disks",
@@ -299,29 +363,47 @@ def up(
         raise UsageError("needs a name for its machines", where="--count", hint="--name client")
     machine_name = _check_name(name or recipe.name, "machine")
     disk_mbps = more["disk_mbps"]
-    states = start(
-        recipe.name,
-        [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name],
-        MachineOptions(
-            Disks(
-                more["disks"],
-                more["disk_size"],
-                more["disk_iops"],
-                disk_mbps * 1_000_000 if disk_mbps else None,
-                more["fast_disks"],
-            ),
-            memory or recipe.recipe.default_memory,
-            cpus,
-            _link(more["network"], more["mbps"], more["delay"]),
-            more["allow_reboot"],
-            more["kernel"],
+    options = MachineOptions(
+        Disks(
+            more["disks"],
+            more["disk_size"],
+            more["disk_iops"],
+            disk_mbps * 1_000_000 if disk_mbps else None,
+            more["fast_disks"],
         ),
-        say,
+        memory or recipe.recipe.default_memory,
+        cpus,
+        _link(more["network"], more["mbps"], more["delay"]),
+        more["allow_reboot"],
+        more["kernel"],
     )
+    names = (
+        [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name]
+    )
+    with _signals_interrupt():
+        states = start(recipe.name, names, options, say)
     for state in states:
         address = f" at {state.address}" if state.address else ""
         tell(f"{state.name} is up{address}: iolab run STUDY --host rig:{state.name}")
     return 0
+
+
+@contextlib.contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP have the effect of Ctrl-C: machines that are starting are deleted."""
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL  # nohup remains in effect
+        and threading.current_thread() is threading.main_thread()
+    ]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _check_name(name: str, kind: str) -> str:
@@ -354,14 +436,7 @@ def _link(network: str | None, mbps: int | None, delay: float | None) -> Link | 
 
 
 @command.command("list")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write it.",
-)
+@_FORMAT
 def list_machines(style: str) -> int:
     """List the machines that were started, and their networks."""
     from ..hosts.kinds.rig import machines
@@ -437,19 +512,25 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
 @click.option("--network", metavar="NETWORK", help="Every machine of a private network.")
 def down(names: tuple[str, ...], everything: bool, network: str | None) -> int:
     """Stop machines and delete their disks. A network ends with its last machine."""
+    from ..errors import UsageError
     from ..hosts.kinds.rig import machines
     from ..rigs.machine import down as end
     from ..rigs.network import end_unused, find_network
 
+    members: list[str] = []
     if everything:
-        names = tuple(state.name for state in machines())
+        members = [state.name for state in machines()]
     elif network is not None:
-        names = (*names, *(state.name for state in find_network(network).members()))
+        members = [state.name for state in find_network(network).members()]
     else:
         names = names or ("openzfs",)
-    for name in dict.fromkeys(names):
-        tell(
-            f"{name} {'is down' if end(name) else 'had ended unexpectedly; its files are deleted'}"
-        )
+    for name in dict.fromkeys([*names, *members]):
+        try:
+            is_ended = end(name)
+        except UsageError:
+            if name in names:
+                raise
+            continue  # an interrupted 'rig up' has deleted it meanwhile
+        tell(f"{name} {'is down' if is_ended else 'had ended unexpectedly; its files are deleted'}")
     end_unused()
     return 0

@@ -45,9 +45,8 @@ from .segments.segments import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from .segments.hot import HotRead, HotReader
+    from .segments.unsealed import UnsealedRows
 
 TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
@@ -238,10 +237,7 @@ class Catalogue:
 
     def _all_segments(self, kind: Kind) -> list[Segment]:
         sealed = [file.segment for file in self.sealed[kind] if file.segment is not None]
-        numbers = {segment.number for segment in sealed}
-        unsealed = {
-            number: read for number, read in self.hot[kind].items() if number not in numbers
-        }
+        unsealed = self._unsealed_reads(kind)
         if not unsealed:
             return sealed
         # not without a hot file: pyarrow takes its time to load
@@ -251,25 +247,32 @@ class Catalogue:
             segment_of(number, hot_file(self.path, number, kind), read)
             for number, read in unsealed.items()
         ]
-        return sorted(
-            [*sealed, *(segment for segment in hot if segment is not None)],
-            key=lambda segment: segment.number,
-        )
+        segments = [*sealed, *(segment for segment in hot if segment is not None)]
+        return sorted(segments, key=lambda segment: segment.number)
 
-    def hot_table(self, kind: Kind) -> pa.Table | None:
+    def unsealed_rows(self, kind: Kind) -> UnsealedRows | None:
         """Rows of hot segments that are not sealed yet; None where there are none."""
-        numbers = {segment.number for segment in self.sealed_of(kind)}
+        return self._rows_by_kind[kind]
+
+    def _unsealed_reads(self, kind: Kind) -> Mapping[int, HotRead]:
+        sealed = {file.number for file in self.sealed[kind] if file.segment is not None}
+        return {number: read for number, read in self.hot[kind].items() if number not in sealed}
+
+    @cached_property
+    def _rows_by_kind(self) -> Mapping[Kind, UnsealedRows | None]:
+        return {kind: self._unsealed_of(kind) for kind in KINDS}
+
+    def _unsealed_of(self, kind: Kind) -> UnsealedRows | None:
         batches = [
-            batch
-            for number, read in self.hot[kind].items()
-            if number not in numbers
-            for batch in read.batches
+            batch for read in self._unsealed_reads(kind).values() for batch in read.by_source
         ]
         if not batches:
             return None
-        import pyarrow as pa
+        # not without rows: pyarrow takes its time to load
+        from .base.schema import schema_of
+        from .segments.unsealed import UnsealedRows
 
-        return pa.Table.from_batches(batches)
+        return UnsealedRows(batches, schema_of(kind))
 
     def told_ns(self) -> int | None:
         """Until when (ns) everything was in the recording, as its writer last said; None where it
@@ -527,10 +530,7 @@ class Catalogue:
                 for source, counts in facts["sources"].items()
             ]
         if unknown:
-            segments, until_default_ns = (
-                self.segments_of(kind),
-                self.told_ns() or self._last_ns() + 1,
-            )
+            segments, end_ns = self.segments_of(kind), self.told_ns() or self._last_ns() + 1
             for number, words in unknown.items():
                 first = max(
                     (segment.last_ns for segment in segments if segment.number <= number),
@@ -538,7 +538,7 @@ class Catalogue:
                 )
                 until = min(
                     (segment.first_ns for segment in segments if segment.number > number),
-                    default=until_default_ns,
+                    default=end_ns,
                 )
                 losses.append({**damage(kind, first, until, None, words), "notes": 1})
         return losses

@@ -429,7 +429,7 @@ class Builder:
             raise RunError(
                 f"{what} failed: {reason}"
                 if reason
-                else f"{what} failed with exit code {done.returncode}: {_last(said)}",
+                else f"{what} failed with exit code {done.returncode}: {last_words(said)}",
                 where=path,
                 hint="the same command continues where it stopped",
             )
@@ -467,11 +467,12 @@ def own_kernels(home: Path) -> dict[str, str]:
     }
 
 
-def _last(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def last_words(output: str) -> str:
+    """The last line of a program's output that names an error, else its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return next(
         (line for line in reversed(lines) if line.startswith(("E:", "error", "E "))),
-        lines[-1] if lines else "no words",
+        lines[-1] if lines else "no message",
     )[:200]
 
 

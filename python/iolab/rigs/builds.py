@@ -8,6 +8,7 @@ changed, and `root`, which goes into the image. `root` is replaced only by a bui
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -18,8 +19,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ..errors import RunError, UsageError
 from ..hosts.kinds.rig import KERNELS, rig_home
+from ..untrusted_text import visible
 from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
 from .kernels import KernelMaker, KernelRecord, KernelRequest, find_kernel
 from .recipe import Rig
@@ -94,12 +98,21 @@ class BuildRecord:
 def records(home: Path) -> Iterator[BuildRecord]:
     """The builds of a rig that are whole, by name."""
     for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
-        try:
-            data = json.loads(path.read_text("utf-8"))
-            data.pop("schema", None)
-            yield BuildRecord(**data)
-        except (OSError, ValueError, TypeError):
-            continue  # of another iolab: building it again replaces it
+        with contextlib.suppress(OSError):
+            record = parse_record(path.read_text("utf-8", "replace"))
+            if record is not None:
+                yield record
+
+
+def parse_record(text: str) -> BuildRecord | None:
+    """A record by the text of its `build.json`. None where it is damaged, or of another version of
+    iolab: a new build of that name replaces it."""
+    try:
+        data = json.loads(text)
+        data.pop("schema", None)
+        return TypeAdapter(BuildRecord).validate_python(data)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def delete_build(home: Path, name: str) -> None:
@@ -108,11 +121,16 @@ def delete_build(home: Path, name: str) -> None:
     place = home / OWN_BUILDS / name
     if not BUILD_NAME.fullmatch(name) or not place.is_dir():
         names = ", ".join(record.name for record in records(home))
-        raise UsageError(
-            f"there is no build '{name}'",
-            hint=f"there are: {names}" if names else "'iolab rig build --build' makes one",
-        )
+        raise no_build(name, names)
     shutil.rmtree(place)
+
+
+def no_build(name: str, names: str) -> UsageError:
+    """The error for a build that does not exist. `names`: the existing ones."""
+    return UsageError(
+        f"there is no build '{visible(name)}'",
+        hint=f"there are: {names}" if names else "'iolab rig build --build' makes one",
+    )
 
 
 def build_rig(
@@ -199,10 +217,17 @@ class BuildMaker:
                     what = f"{request.name}: compiling"
                     self._said(f"{what} for the kernel '{kernel.name}'" if kernel else what)
                     self._run(self._recipe.run, words, place, kernel)
-                record = self._record(
-                    request, place, revision, digest, is_known, time.monotonic() - begin
-                )
                 new = place / "new"
+                record = record_of(
+                    request,
+                    (place / "facts").read_text("utf-8"),
+                    self._kernels,
+                    digest=digest,
+                    revision=revision,
+                    userland=request.base if is_known else "",
+                    version=(new / "version").read_text("utf-8").strip(),
+                    seconds=round(time.monotonic() - begin, 1),
+                )
                 (new / BUILD_FILE).write_text(
                     json.dumps(record.as_data(), indent=1) + "\n", "utf-8"
                 )
@@ -315,50 +340,43 @@ class BuildMaker:
                 new.rename(place / source)
                 return
 
-    def _record(
-        self,
-        request: BuildRequest,
-        place: Path,
-        revision: str,
-        digest: str,
-        is_known: bool,
-        seconds: float,
-    ) -> BuildRecord:
-        facts: dict[str, str] = {}
-        modules: dict[str, dict[str, list[str]]] = {}
-        programs: dict[str, str] = {}
-        release = ""
-        for line in (place / "facts").read_text("utf-8").splitlines():
-            key, _, rest = line.partition(" ")
-            if key == "kernel":
-                release = rest
-                facts.setdefault(key, rest)
-            elif key == "module":
-                name, *identity = rest.split(" ")
-                modules.setdefault(release, {})[name] = identity
-            elif key == "program":
-                name, _, programs[rest.partition(" ")[0]] = rest.partition(" ")
-            else:
-                facts[key] = rest
-        return BuildRecord(
-            name=request.name,
-            sources=request.sources,
-            digest=digest,
-            revision=revision,
-            patches=patch_digests(request.patches),
-            userland=request.base if is_known else "",
-            version=(place / "new/version").read_text("utf-8").strip(),
-            kernel=facts.get("kernel", ""),
-            compiler=facts.get("compiler", ""),
-            configure=facts.get("configure", ""),
-            modules=modules.get(facts.get("kernel", ""), {}),
-            programs=programs,
-            seconds=round(seconds, 1),
-            kernels={
-                kernel.name: KernelModules(kernel.release, modules.get(kernel.release, {}))
-                for kernel in self._kernels
-            },
-        )
+
+def record_of(
+    request: BuildRequest, facts_text: str, kernels: Sequence[KernelRecord] = (), **known: Any
+) -> BuildRecord:
+    """The record of a build that was made. `facts_text`: what the script of the recipe wrote;
+    `known`: further attributes."""
+    facts: dict[str, str] = {}
+    modules: dict[str, dict[str, list[str]]] = {}
+    programs: dict[str, str] = {}
+    release = ""
+    for line in facts_text.splitlines():
+        key, _, rest = line.partition(" ")
+        if key == "kernel":
+            release = rest
+            facts.setdefault(key, rest)
+        elif key == "module":
+            name, *identity = rest.split(" ")
+            modules.setdefault(release, {})[name] = identity
+        elif key == "program":
+            name, _, programs[rest.partition(" ")[0]] = rest.partition(" ")
+        else:
+            facts[key] = rest
+    return BuildRecord(
+        name=request.name,
+        sources=request.sources,
+        patches=patch_digests(request.patches),
+        kernel=facts.get("kernel", ""),
+        compiler=facts.get("compiler", ""),
+        configure=facts.get("configure", ""),
+        modules=modules.get(facts.get("kernel", ""), {}),
+        programs=programs,
+        kernels={
+            kernel.name: KernelModules(kernel.release, modules.get(kernel.release, {}))
+            for kernel in kernels
+        },
+        **known,
+    )
 
 
 def _object_names(kernel: KernelRecord | None) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from ..hosts.kinds.rig import (
     rig_home,
     running_machine,
 )
+from ..untrusted_text import visible
 from .build import image_version
 from .kernels import find_kernel
 from .network import NetworkState, configure, end_unused, find_network, join, write_names
@@ -49,6 +50,9 @@ BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
 itself. Time in which it waits for a CPU does not count."""
 _LONGEST = 6
 """The wait ends after this many times `BOOT_SECONDS`, whatever the machine waited for."""
+
+
+_PANIC = "Kernel panic - not syncing"
 
 
 def up(
@@ -83,7 +87,8 @@ def up(
             _connect(states, find_network(options.link.network))
     except BaseException:
         for state in states:
-            down(state.name)
+            with contextlib.suppress(UsageError):  # of a machine that 'rig down' has deleted
+                down(state.name)
         raise
     return states
 
@@ -248,16 +253,21 @@ def _launch(planned: RigState, words: list[str], home: Path) -> RigState:
             f"qemu can't be started: {error.strerror or error}",
             hint="install it: apt install qemu-system-x86",
         ) from None
-    started = start_ticks(popen.pid)
-    _pass_on_niceness(popen.pid)
-    if started is None:
-        raise RunError(
-            f"qemu ended at once: {_last_line(home / 'qemu.log')}", where=f"rig:{planned.name}"
-        )
-    state = replace(planned, pid=popen.pid, started=started)
-    data = state.as_data()
-    del data["running"]
-    write_atomically(home / STATE_FILE, json.dumps(data, indent=1) + "\n")
+    try:
+        started = start_ticks(popen.pid)
+        _pass_on_niceness(popen.pid)
+        if started is None:
+            raise RunError(
+                f"qemu ended at once: {_last_line(home / 'qemu.log')}", where=f"rig:{planned.name}"
+            )
+        state = replace(planned, pid=popen.pid, started=started)
+        data = state.as_data()
+        del data["running"]
+        write_atomically(home / STATE_FILE, json.dumps(data, indent=1) + "\n")
+    except BaseException:  # without a state it could not be ended later
+        popen.kill()
+        popen.wait()
+        raise
     return state
 
 
@@ -295,8 +305,15 @@ def _await(state: RigState) -> None:
 
 
 def _check_start(state: RigState, begin: float, failure: str) -> None:
-    """RunError where a machine has ended, or had time enough to start since `begin`."""
+    """RunError where a machine has ended, its kernel panicked, or it had time enough to start since
+    `begin`."""
     home = machine_home(state.rig, state.name)
+    console = _last_lines(home / "console.log")
+    if any(_PANIC in line for line in console):
+        raise RunError(
+            f"the kernel panicked while the machine started; console: {' | '.join(console)}",
+            where=f"rig:{state.name}",
+        )
     if reap(state.pid) or not state.running:
         line = _last_line(home / "qemu.log") or _last_line(home / "console.log")
         raise RunError(f"the machine ended while it started: {line}", where=f"rig:{state.name}")
@@ -366,10 +383,16 @@ def _free_port(taken: Collection[int]) -> int:
 
 
 def _last_line(path: Path) -> str:
+    return "".join(_last_lines(path)[-1:])
+
+
+def _last_lines(path: Path) -> list[str]:
+    """The last lines of a log that are not empty. Of a kernel that panicked: those up to the end of
+    its report, which other messages may follow."""
     try:
-        lines = [
-            line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
-        ]
+        text = path.read_text("utf-8", "replace")
     except OSError:
-        return ""
-    return lines[-1][:200] if lines else ""
+        return []
+    lines = [visible(line.strip())[:200] for line in text.splitlines() if line.strip()]
+    panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
+    return lines[max(0, panic - 3) : panic + 3] if panic < len(lines) else lines[-6:]

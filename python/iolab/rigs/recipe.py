@@ -60,6 +60,13 @@ class Builds(BaseModel):
             "arguments are a name, and the build that supplies the userland",
         ),
     ]
+    programs: Annotated[
+        tuple[str, ...],
+        Field(
+            description="scripts that select a build; on other hosts they are in the directory .bin "
+            "of the builds"
+        ),
+    ] = ()
 
 
 class Kernels(BaseModel):

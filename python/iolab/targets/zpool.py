@@ -26,6 +26,7 @@ from .made import Made
 from .safety import Device, check_may_overwrite, check_unused, find_device
 from .space import survey
 from .zpool_modules import (
+    ModuleState,
     as_wanted,
     build_record,
     build_sources,
@@ -36,6 +37,8 @@ from .zpool_modules import (
     loaded_by_iolab,
     loaded_modules,
     parameters,
+    restore,
+    state,
     version,
 )
 from .zpool_options import ZpoolOptions
@@ -87,7 +90,7 @@ class ZpoolTarget:
         self._pool = ""
         self._serves: str | None = None
         self._run: str | None = None
-        self._before: str | None = None
+        self._before = ModuleState(False, None, True)
         self._changed = self._exported = False
         self._delays: list[str] = []
         self._expected: dict[str, str] | None = None
@@ -150,8 +153,8 @@ class ZpoolTarget:
         )
         self._check_room(needed_bytes, self._size(), "target.devices")
         make_recorded(self._host, self._made, self._scratch)
-        self._before = next((build.branch for build in builds(self._host) if build.loaded), None)
-        if not is_loaded(self._host):
+        self._before = state(self._host)
+        if not self._before.is_loaded:
             self._load()
 
     def begin(self, context: RunContext) -> Place:
@@ -261,14 +264,14 @@ class ZpoolTarget:
             self._serves = None
 
     def close(self) -> None:
-        """Destroy the pool, wipe its labels, and load the modules as they were."""
+        """Destroy the pool, wipe its labels, and have the modules as they were. RunError if other
+        pools are imported, or the modules are used otherwise: they stay loaded."""
         with contextlib.suppress(RunError, OSError):
             self._undelay()
         remaining = self._made.undo(self._host)
-        if self._changed and not remaining and not pools(self._host):
-            with contextlib.suppress(RunError, OSError):
-                load(self._host, self._before, {})
+        if self._changed and not remaining:
             self._changed = False
+            restore(self._host, self._before)
 
     def devices(self) -> tuple[str, ...]:
         """The disks that the layout takes."""
@@ -346,13 +349,14 @@ class ZpoolTarget:
 
     def _as_wanted(self) -> bool:
         return as_wanted(
-            self._host, self._options.build, self._before, self._options.module_parameters
+            self._host, self._options.build, self._before.build, self._options.module_parameters
         )
 
     def _load(self) -> None:
         """The build that the study names; without one the build that a set-up loaded, or that was
         loaded when the study began."""
-        before = self._before if loaded_by_iolab(self._host) or not is_loaded(self._host) else None
+        is_known = loaded_by_iolab(self._host) or not is_loaded(self._host)
+        before = self._before.build if is_known else None
         load(self._host, self._options.build or before, self._options.module_parameters)
         self._changed = True
 

@@ -19,8 +19,8 @@ MODULES = ("spl", "zavl", "znvpair", "zunicode", "zlua", "zzstd", "icp", "zcommo
 """Modules of OpenZFS in the order of loading; from 2.2 on there are spl and zfs alone."""
 _PARAMETERS = "/sys/module/zfs/parameters"
 
-BUILDS, RECORD = "/opt/openzfs", "build.json"
-"""Where `openzfs-use` has its builds, a directory each; those that iolab made have a record."""
+RECORD = "build.json"
+"""In the directory of a build that iolab made."""
 
 _IDENTIFY = (
     'for module; do cd "/sys/module/$module" 2>/dev/null || continue; echo "$module $(cat srcversion) '
@@ -42,6 +42,19 @@ class Build:
     loaded: bool
 
 
+@dataclass(frozen=True)
+class ModuleState:
+    """What is loaded.
+
+    Attributes:
+        build: of `openzfs-use`, None for others. is_installed: whether modprobe loads the same.
+    """
+
+    is_loaded: bool
+    build: str | None
+    is_installed: bool
+
+
 def builds(host: Host) -> list[Build]:
     """Those that `openzfs-use` knows; none where the host has no such thing."""
     if host.which(SWITCH) is None:
@@ -53,6 +66,12 @@ def builds(host: Host) -> list[Build]:
         if len(fields) == 2:
             build_list.append(Build(fields[0], fields[1], loaded))
     return build_list
+
+
+def _directory_of(host: Host, build: str) -> str:
+    """The directory of a build that `openzfs-use` knows."""
+    directory, is_host, _ = (host.which(SWITCH) or "").rpartition(f"/.bin/{SWITCH}")
+    return f"{directory if is_host else '/opt/openzfs'}/{build}"
 
 
 def check_build(host: Host, build: str | None) -> None:
@@ -67,7 +86,7 @@ def check_build(host: Host, build: str | None) -> None:
         raise RunError(
             f"'{host.name}' has no builds of OpenZFS to choose from",
             where="target.build",
-            hint=f"take a host with {SWITCH} (iolab rig up openzfs), "
+            hint="make them there (iolab rig build --host), take a rig (iolab rig up openzfs), "
             'or name the directory of a build: target.build = "/path/to/zfs"',
         )
     if build not in [known_build.branch for known_build in build_list]:
@@ -193,6 +212,37 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
             )
 
 
+def state(host: Host) -> ModuleState:
+    """What is loaded now."""
+    build = next((build.branch for build in builds(host) if build.loaded), None)
+    return ModuleState(is_loaded(host), build, _is_installed(host))
+
+
+def restore(host: Host, before: ModuleState) -> None:
+    """Have the modules that were loaded when a study began: a build, the host's own, or none.
+
+    RunError while pools are imported, or something else uses the modules: they stay loaded.
+    """
+    try:
+        if before.build is not None:
+            load(host, before.build, {})
+            return
+        if before.is_loaded and not before.is_installed:
+            raise _unknown_source(host)
+        if builds(host):
+            do(host, [SWITCH, "--none"], timeout=300)
+        else:
+            _unload(host)
+        if before.is_loaded:
+            do(host, ["modprobe", "zfs"], timeout=120)
+    except RunError as error:
+        raise RunError(
+            f"the modules of OpenZFS are not as they were before the study: {error.message}",
+            where=host.name,
+            hint=error.hint,
+        ) from None
+
+
 def directory_modules(host: Host, directory: str) -> dict[str, str]:
     """Modules of OpenZFS below a directory, by name in the order of loading: a source tree that was
     built, or a tree for modprobe -d.
@@ -230,9 +280,10 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
     """The srcversion of each module of a build's files for the kernel that runs, by name; empty if
     they don't exist."""
     release = text_or_none(host, "/proc/sys/kernel/osrelease") or ""
-    directory = f"{BUILDS}/{build}/lib/modules/{release}"
+    build_directory = build if build.startswith("/") else _directory_of(host, build)
+    directory = f"{build_directory}/lib/modules/{release}"
     if build.startswith("/") or not host.is_directory(directory):
-        directory = build if build.startswith("/") else f"{BUILDS}/{build}"
+        directory = build_directory
     try:
         files = directory_modules(host, directory)
     except RunError:
@@ -243,7 +294,7 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
 def build_record(host: Host, build: str) -> dict[str, Any]:
     """`build.json` of a build that iolab made: its sources, patches, compiler and build-ids; empty
     where there is none."""
-    text = text_or_none(host, f"{BUILDS}/{build}/{RECORD}")
+    text = text_or_none(host, f"{_directory_of(host, build)}/{RECORD}")
     try:
         record = json.loads(text or "{}")
     except ValueError:
@@ -259,16 +310,7 @@ def loaded_sources(host: Host) -> dict[str, str]:
 
 def _load_directory(host: Host, directory: str, words: Sequence[str]) -> None:
     files = directory_modules(host, directory)
-    _check_no_pools(host)
-    for name in reversed(MODULES):
-        if host.is_directory(f"/sys/module/{name}"):
-            do(
-                host,
-                ["rmmod", name],
-                where=host.name,
-                hint="something still uses the modules",
-                timeout=120,
-            )
+    _unload(host)
     for name, path in files.items():
         own = (
             [word for word in words if word.startswith("spl_") == (name == "spl")]
@@ -284,6 +326,19 @@ def _load_directory(host: Host, directory: str, words: Sequence[str]) -> None:
         )
     if not _same_modules(host, files):
         raise RunError("the loaded modules aren't those of this directory", where=directory)
+
+
+def _unload(host: Host) -> None:
+    _check_no_pools(host)
+    for name in reversed(MODULES):
+        if host.is_directory(f"/sys/module/{name}"):
+            do(
+                host,
+                ["rmmod", name],
+                where=host.name,
+                hint="something still uses the modules",
+                timeout=120,
+            )
 
 
 def _same_modules(host: Host, files: Mapping[str, str]) -> bool:

@@ -68,7 +68,7 @@ def rows(path: Path, kind: Kind) -> list[tuple[object, ...]]:
     """All rows of a recording."""
     sealed, hot = Recording(path).snapshot(kind)
     parts = [pq.read_table(segment.path) for segment in sealed]
-    return rows_of(pa.concat_tables([*parts, *([hot] if hot is not None else [])]))
+    return rows_of(pa.concat_tables([*parts, *([hot.table()] if hot is not None else [])]))
 
 
 def archived(archive: Archive, table: tables.Table) -> int:
@@ -449,6 +449,10 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         "marks",
         "observations",
         "recordings",
+        "rollup_parts",
+        "rollups_1h",
+        "rollups_1m",
+        "rollups_1s",
         "samples",
         "segment_maps",
         "segments",

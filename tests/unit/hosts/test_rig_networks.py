@@ -210,6 +210,16 @@ def test_the_card_of_a_machine(tmp_path: Path) -> None:
     text = " ".join(words)
     assert "addr.path=" + str(cache_home() / ".networks/lab/12.sock") in text
     assert "mac=52:54:00:77:00:0c" in text
+    assert "speed=" not in text
+    limited = command(
+        "small",
+        "tcg",
+        replace(options, link=Link("lab", 20_000_000)),
+        port=1,
+        home=tmp_path,
+        address="192.168.77.12",
+    )
+    assert "speed=20,duplex=full" in " ".join(limited)
     assert "-no-reboot" not in words
     alone = command("small", "tcg", replace(options, link=None), port=1, home=tmp_path)
     assert "stream" not in " ".join(alone)
@@ -291,3 +301,23 @@ def test_the_list_has_networks(hub: str, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["rig", "list", "--format", "json"]) == 0
     [network] = json.loads(capsys.readouterr().out)["networks"]
     assert (network["name"], network["machines"]) == ("lab", ["server", "slow"])
+
+
+def test_machines_that_disappear_do_not_stop_down(
+    hub: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with join("lab", 2, hub) as [first, second]:
+        machine("first", first, started=1)
+        machine("second", second, started=1)
+    real = down
+
+    def delete(name: str) -> bool:
+        if name == "first":  # as an interrupted 'rig up' does
+            real("second")
+        return real(name)
+
+    monkeypatch.setattr("iolab.rigs.machine.down", delete)
+    assert run(["rig", "down", "--network", "lab"]) == 0
+    assert "first had ended" in capsys.readouterr().out
+    assert networks() == []
+    assert run(["rig", "down", "second"]) == 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,10 +30,11 @@ from iolab.hosts.kinds.rig import (
 )
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
-from iolab.rigs.machine import _check_start, down
-from iolab.rigs.process import cpu_wait
-from iolab.rigs.qemu import Disks, MachineOptions, choose_accelerator, command
+from iolab.rigs.machine import _check_start, down, up
+from iolab.rigs.process import cpu_wait, end_process
+from iolab.rigs.qemu import Choice, Disks, MachineOptions, choose_accelerator, command
 from iolab.rigs.recipe import find_rig
+from support.waiting import PATIENCE, until
 
 RECIPE = """
 name = "small"
@@ -246,6 +248,76 @@ def test_a_machine_that_ends_while_it_starts() -> None:
     (keep(machine) / "qemu.log").write_text("qemu: no memory\n")
     with pytest.raises(RunError, match="ended while it started: qemu: no memory"):
         _check_start(machine, time.monotonic(), "no answer")
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_kernel_that_panics_is_an_error_at_once(has_ended: bool) -> None:
+    machine = state(started=1) if has_ended else state()
+    lines = ["one", "two", "three", "VFS: Cannot open root device", "\x1b[2JPlease append root="]
+    panic = "[    2.1] Kernel panic - not syncing: VFS: Unable to mount root fs"
+    after = ["CPU: 0 PID: 1", "Call Trace:", *(f"frame {number}" for number in range(40))]
+    (keep(machine) / "console.log").write_text("\n".join([*lines, panic, *after]))
+    with pytest.raises(RunError) as error:
+        _check_start(machine, time.monotonic(), "no answer")
+    message = str(error.value)
+    assert "kernel panicked" in message
+    assert f"VFS: Cannot open root device | \\x1b[2JPlease append root= | {panic} | CPU" in message
+    assert "frame 39" not in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_start_that_is_ended_leaves_no_machine(
+    tmp_path: Path, cache: Path, number: signal.Signals
+) -> None:
+    home = cache / "iolab/rigs/small"
+    (home / "stamps").mkdir(parents=True)
+    (home / "stamps/image.json").write_text('{"digest": "v"}')
+    (home / "image.raw").touch()
+    (home / "host_key.pub").write_text("ssh-ed25519 AAAA rig\n")
+    (tmp_path / "qemu-system-x86_64").write_text("#!/bin/sh\nexec sleep 1000\n")
+    (tmp_path / "qemu-system-x86_64").chmod(0o755)
+    starting = subprocess.Popen(
+        [sys.executable, "-m", "iolab", "rig", "up", str(recipe(tmp_path)), "--disks", "1"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        until(lambda: bool(machines()), "the machine to start")
+        pid = machines()[0].pid
+        starting.send_signal(number)
+        assert starting.wait(PATIENCE) == 130
+        assert not machine_home("small", "small").exists()
+        assert start_ticks(pid) is None
+    finally:
+        starting.kill()
+        starting.communicate()
+        for one in machines():
+            end_process(one.pid, one.started)
+
+
+def test_a_start_reports_its_own_error_where_its_machines_are_deleted(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = cache / "iolab/rigs/small"
+    home.mkdir(parents=True)
+    monkeypatch.setattr("iolab.rigs.machine.image_version", lambda rig: "v")
+    monkeypatch.setattr("iolab.rigs.machine.choose_accelerator", lambda rig: Choice("tcg", ""))
+
+    def start(planned: RigState, options: MachineOptions) -> RigState:
+        keep(planned)
+        return planned
+
+    def delete(one: RigState) -> None:
+        down(one.name)
+        raise RunError("the machine ended while it started")
+
+    monkeypatch.setattr("iolab.rigs.machine._start", start)
+    monkeypatch.setattr("iolab.rigs.machine._await", delete)
+    options = MachineOptions(Disks(0, 1), 1 << 30)
+    with pytest.raises(RunError, match="ended while it started"):
+        up("small", ["one", "two"], options, lambda said: None)
+    assert machines() == []
 
 
 def test_waiting_for_a_cpu_is_counted() -> None:

@@ -35,7 +35,7 @@ def everything(recording: Recording, kind: layout.Kind = "events") -> list[tuple
     sealed, hot = recording.snapshot(kind)
     parts = [
         *(pq.read_table(each.path).cast(schema_of(kind)) for each in sealed),
-        *([] if hot is None else [hot]),
+        *([] if hot is None else [hot.table()]),
     ]
     return rows_of(pa.concat_tables(parts)) if parts else []
 

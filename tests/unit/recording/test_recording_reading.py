@@ -43,7 +43,7 @@ def test_followed_while_it_is_written_and_sealed(tmp_path: Path) -> None:
                 sealed, hot = recording.snapshot()
                 seen.append(
                     sum(each.facts["rows"] for each in sealed)
-                    + (hot.num_rows if hot is not None else 0)
+                    + (hot.table().num_rows if hot is not None else 0)
                 )
                 by_segment = sum(sum(each.sources.values()) for each in recording.segments())
                 assert by_segment >= 0

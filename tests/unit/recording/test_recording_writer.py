@@ -52,7 +52,7 @@ def everything(recording: Recording) -> pa.Table:
                 pq.read_table(each.path, page_checksum_verification=True).cast(EVENTS)
                 for each in sealed
             ),
-            hot if hot is not None else EVENTS.empty_table(),
+            EVENTS.empty_table() if hot is None else hot.table(),
         ]
     )
 

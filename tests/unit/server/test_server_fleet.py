@@ -5,6 +5,7 @@ recordings, which can't be changed."""
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,28 @@ def test_hosts_with_one_label_add_up(fleet: tuple[Path, Path], tmp_path: Path) -
                 assert min(known) <= value <= max(known)
     set_labels(archive, HOSTS[0], {"role": ""})
     set_labels(archive, HOSTS[1], {"role": ""})
+
+
+def test_recordings_of_a_folder_are_hosts_too(
+    client: TestClient, fleet: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for seed in range(len(HOSTS)):
+        (tmp_path / "all").mkdir(exist_ok=True)
+        shutil.copytree(fleet[1] / str(seed), tmp_path / "all" / str(seed))
+    store = Store([tmp_path / "all"])
+    assert store.is_fleet
+    for measure in ("iops", "p99", "utilization", "losses"):
+        local, archived = fleet_rows(store, {"measure": measure}), rows(client, measure=measure)
+        assert not local.live
+        assert local.archives == [str(tmp_path / "all")]
+        by_host = {row.host: row.values for row in local.hosts}
+        assert by_host == {row["host"]: row["values"] for row in archived["hosts"]}
+    # one of them alone is no fleet, and a damaged one is left out
+    assert not Store([tmp_path / "all" / "0"]).fleets()
+    (tmp_path / "all" / "1" / "recording.json").write_text("{")
+    assert [row.host for row in fleet_rows(store, {}).hosts] == [HOSTS[0]]
+    with pytest.raises(UsageError):
+        fleet_rows(store, {"archive": str(tmp_path)})
 
 
 def test_a_span_of_time_is_chosen(client: TestClient) -> None:

@@ -367,7 +367,7 @@ def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
     assert len(kept) > 10, "it recorded meanwhile"
     recording = Recording(place)
     assert [loss for loss in recording.losses() if loss["kind"] != "gap"] == []
-    assert present(recording.snapshot("events")[1]).num_rows >= 50 * (kept[-1] + 1)
+    assert present(recording.snapshot("events")[1]).table().num_rows >= 50 * (kept[-1] + 1)
 
 
 def resident() -> int:

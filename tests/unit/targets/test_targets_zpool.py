@@ -253,6 +253,44 @@ def test_pools_of_others_stand_in_nobodys_way_and_stay(tmp_path: Path) -> None:
     assert "tank" in zfs.pools
 
 
+@pytest.mark.parametrize("has_builds", [True, False])
+@pytest.mark.parametrize("before", ["", "installed", "2.1"])
+def test_the_modules_are_as_before_at_the_end(
+    tmp_path: Path, before: str, has_builds: bool
+) -> None:
+    zfs = FakeZfs()
+    zfs.directories = {f"/srv/zfs/{name}.ko": f"{name}-OWN" for name in ("zfs", "spl")}
+    build = "2.3" if has_builds else "/srv/zfs"
+    target = make(zfs, tmp_path, build=build)
+    if not has_builds:
+        zfs.machine.programs.pop("openzfs-use")
+        before = before and "installed"
+    zfs.unload()
+    if before:
+        zfs.load(before)
+    other = make(zfs, tmp_path, 2, build=build)
+    for one in (target, other):
+        one.open(1)
+    target.begin(context("1"))
+    assert zfs.loaded == ("2.3" if has_builds else "zfs-OWN")
+    target.end("1")
+    other.close()
+    target.close()
+    assert zfs.loaded == before
+
+
+def test_modules_stay_loaded_while_pools_of_others_use_them(tmp_path: Path) -> None:
+    zfs = FakeZfs()
+    target = make(zfs, tmp_path, build="2.3")
+    zfs.unload()
+    target.open(1)
+    target.begin(context("1"))
+    zfs.pools["tank"] = ("/tank", [])
+    with pytest.raises(RunError, match=r"not as they were.*pools are imported: tank"):
+        target.close()
+    assert (zfs.loaded, list(zfs.pools)) == ("2.3", ["tank"])
+
+
 def test_refusals(tmp_path: Path) -> None:
     zfs = FakeZfs()
     for wrong, words in (

@@ -9,6 +9,7 @@ import { isMeasure, largest, MEASURES, type Measure } from "./measures";
 /** Spans of time up to the end of the archive, in words of the service; "" for all. */
 export const SPANS: Record<string, string> = {
 	"": "All",
+	"-10min": "Last 10 minutes",
 	"-1h": "Last hour",
 	"-6h": "Last 6 hours",
 	"-1d": "Last day",
@@ -37,7 +38,8 @@ export const answer = signal<FleetAnswer | null>(null);
 export const problem = signal("");
 export const isAsking = signal(false);
 
-const AGAIN_MS = 30_000;
+/** Pause before the next question: recordings that grow have new values each second, archives after half a minute. */
+const AGAIN_MS = { live: 2_000, archive: 30_000 };
 
 /** Labels of a host, such as `rack=r1`, by name. */
 export const labelsOf = ({ labels }: FleetHost): string[] =>
@@ -87,9 +89,17 @@ export async function begin(): Promise<void> {
 		shown = true;
 	});
 	addEventListener("hashchange", read);
-	setInterval(() => {
-		if (!document.hidden) load();
-	}, AGAIN_MS);
+	follow();
+}
+
+function follow(): void {
+	setTimeout(
+		async () => {
+			if (!document.hidden) await load();
+			follow();
+		},
+		answer.value?.live ? AGAIN_MS.live : AGAIN_MS.archive,
+	);
 }
 
 function read(): void {

@@ -268,9 +268,10 @@ export interface FieldValue {
 }
 
 /**
- * A measure of all hosts of an archive.
+ * A measure of all hosts of an archive, or of a folder of recordings.
  *
- * All URLs that are served are in `archives`, and names of the hosts' labels in `labels`. What has
+ * All URLs and folders that are served are in `archives`, and names of the hosts' labels in
+ * `labels`. `live`: a recording of the folder grows. What has
  * a row is in `by`: `host` or a label.
  *
  * p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. Losses are the number of
@@ -284,6 +285,7 @@ export interface FleetAnswer {
 	schema: 1;
 	archive: string;
 	archives: string[];
+	live: boolean;
 	by: string;
 	labels: string[];
 	measure: "p99" | "iops" | "utilization" | "losses";

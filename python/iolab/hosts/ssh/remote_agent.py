@@ -23,6 +23,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,7 @@ class FarEnd:
             "python": ".".join(map(str, sys.version_info[:3])),
             "node": os.uname().nodename,
             "machine": os.uname().machine,
+            "builds": _builds(),
         }
 
     def do_clock(self) -> int:
@@ -446,12 +448,33 @@ def _write_all(file: int, data: bytes) -> None:
         view = view[os.write(file, view) :]
 
 
+def _builds() -> str:
+    """Where builds of OpenZFS are on this host, see `rigs.host_builds`."""
+    return os.environ.get("IOLAB_BUILDS") or "/opt/iolab/builds"
+
+
+def _is_safe(directory: str) -> bool:
+    """Whether only root and this user can write to a directory, so that its programs may be run."""
+    try:
+        status = os.lstat(directory)
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid in (0, os.getuid())
+        and not status.st_mode & 0o022
+    )
+
+
 def _path() -> str:
-    """Administrators' programs count, which a login over ssh often has not in its PATH."""
+    """Programs of builds first; and those of administrators, which a login over ssh often does not
+    have in its PATH."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     parts = path.split(":")
+    builds = _builds()
     return ":".join(
         [
+            *([f"{builds}/.bin"] if _is_safe(builds) and _is_safe(f"{builds}/.bin") else []),
             *parts,
             *(place for place in ("/usr/local/sbin", "/usr/sbin", "/sbin") if place not in parts),
         ]

@@ -22,8 +22,7 @@ from ..segments.segments import MAP_NAMES, Segment, part_of
 from .trace import STDIN, Trace
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from ..segments.unsealed import UnsealedRows
     from .summary import RecordingSummary
 
 SHOWN = 5
@@ -137,11 +136,11 @@ class Recording:
             else ()
         )
 
-    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
-        """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], UnsealedRows | None]:
+        """(sealed segments, rows that are not sealed, None without any) of one moment: no row is
         missing or there twice, though a writer seals meanwhile."""
         catalogue = self.catalogue()
-        return catalogue.sealed_of(kind), catalogue.hot_table(kind)
+        return catalogue.sealed_of(kind), catalogue.unsealed_rows(kind)
 
     def maps(self, name: str) -> list[MapFile]:
         """Default maps `name` (io.latency, io.offset, io.size) of sealed segments and of those that

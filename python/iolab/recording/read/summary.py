@@ -136,7 +136,7 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
     for segment in sealed:
         totals.add_segment(segment.facts)
     if hot is not None:
-        totals.hot(hot)
+        totals.hot(hot.table())
     maps = _read_maps(recording.path, sealed)
     if maps is None:
         return None

@@ -15,10 +15,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ... import _core
@@ -26,6 +26,7 @@ from ...files import RefusedFileError, map_regular
 from ..base.layout import KINDS, Kind, telling
 from ..base.loss_log import damage
 from .segments import Segment, write_segment
+from .unsealed import SourceBatch, split_by_source
 
 LARGEST = 1 << 30
 """Bytes that a hot file may have; it is sealed long before."""
@@ -96,16 +97,30 @@ class HotRead:
     Attributes:
         batches: up to the first that is torn or damaged. good: bytes read well. dropped: bytes from
         there on. damaged: whether whole batches follow, or the last one is complete and wrong. Then
-        the end is neither torn by a kill nor being written. span: the first and last time in ns,
-        None without rows. events: I/Os by source.
+        the end is neither torn by a kill nor being written. by_source: the rows of the batches.
     """
 
     batches: Sequence[pa.RecordBatch]
     good: int
     dropped: int
     damaged: bool = False
-    span: tuple[int, int] | None = None
-    events: Mapping[str, int] = field(default_factory=dict)
+    by_source: Sequence[SourceBatch] = ()
+
+    @cached_property
+    def span(self) -> tuple[int, int] | None:
+        """The first and last time in ns, None without rows."""
+        if not self.by_source:
+            return None
+        first = min(batch.first_ns for batch in self.by_source)
+        return first, max(batch.last_ns for batch in self.by_source)
+
+    @cached_property
+    def events(self) -> Mapping[str, int]:
+        """I/Os by source; of samples, readings."""
+        events: Counter[str] = Counter()
+        for batch in self.by_source:
+            events[batch.source] += batch.events
+        return dict(events)
 
     @property
     def rows(self) -> int:
@@ -172,19 +187,12 @@ class HotReader:
         pa.ipc.new_stream(state, self._schema).write_batch(batches[-1].slice(0, 0))
         self._state = pa.py_buffer(state.getvalue())
         before = self._read
-        events = Counter(before.events)
-        ends = list(before.span or ())
-        for batch in batches:
-            if batch.num_rows:
-                times = batch.column("time_ns").to_numpy()
-                ends += [int(times.min()), int(times.max())]
-                events.update(_events_by_source(batch))
+        by_source = [part for batch in batches for part in split_by_source(batch)]
         self._read = HotRead(
             (*before.batches, *batches),
             before.good,
             0,
-            span=(min(ends), max(ends)) if ends else None,
-            events=dict(events),
+            by_source=(*before.by_source, *by_source),
         )
 
 
@@ -214,21 +222,6 @@ class _Concatenation:
     def seekable(self) -> bool:
         """Whether it has positions: never."""
         return False
-
-
-def _events_by_source(batch: pa.RecordBatch) -> dict[str, int]:
-    """I/Os of each source; of samples, readings."""
-    source = batch.column("source")
-    names, codes = source.dictionary.to_pylist(), np.asarray(source.indices)
-    has_counts = "count" in batch.schema.names
-    counts = batch.column("count").to_numpy() if has_counts else np.ones(len(codes), np.uint64)
-    if len(names) == 1:
-        return {names[0]: int(counts.sum())}
-    return {
-        name: int(counts[codes == code].sum())
-        for code, name in enumerate(names)
-        if (codes == code).any()
-    }
 
 
 def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:

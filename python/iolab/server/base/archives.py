@@ -62,8 +62,7 @@ class ServedArchive:
             self._own.listing, self._own.opened = listing, {}
         opened: dict[str, ArchivedEvents] = self._own.opened
         if key not in opened:
-            listed = listing.recordings[key]
-            opened[key] = ArchivedEvents(self._archive(), listed.archived, listed.catalogue())
+            opened[key] = listing.recordings[key].opened_by(self._archive())
         return opened[key]
 
     def _archive(self) -> Archive:

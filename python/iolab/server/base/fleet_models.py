@@ -36,9 +36,10 @@ class FleetHost(Model):
 
 
 class FleetAnswer(VersionedModel):
-    """A measure of all hosts of an archive.
+    """A measure of all hosts of an archive, or of a folder of recordings.
 
-    All URLs that are served are in `archives`, and names of the hosts' labels in `labels`. What has
+    All URLs and folders that are served are in `archives`, and names of the hosts' labels in
+    `labels`. `live`: a recording of the folder grows. What has
     a row is in `by`: `host` or a label.
 
     p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. Losses are the number of
@@ -51,6 +52,7 @@ class FleetAnswer(VersionedModel):
 
     archive: str
     archives: list[str]
+    live: bool
     by: str
     labels: list[str]
     measure: Measure

@@ -4,6 +4,7 @@ read-only. A name is looked up, never made into a path."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -261,9 +262,54 @@ class Store:
 
     @property
     def is_fleet(self) -> bool:
-        """Whether archives are all that is served."""
-        served = (self.results, self.histories, self._paths.keys() - self._archived.keys())
-        return bool(self.archives) and not any(served)
+        """Whether recordings of fleets are all that is served."""
+        if self.results or self.histories:
+            return False
+        fleets = self.fleets()
+        in_fleets = {name for names in fleets.values() for name in names}
+        return bool(fleets) and self._paths.keys() == in_fleets
+
+    def fleets(self) -> dict[str, list[str]]:
+        """Names of the recordings of several hosts that are shown together: those of each archive, by
+        URL, and of each folder that has several, by path."""
+        fleets: dict[str, list[str]] = {url: [] for url in self.archives}
+        for name, (url, _) in self._archived.items():
+            fleets[url].append(name)
+        for folder in self._folders:
+            names = [
+                name
+                for name, path in self._paths.items()
+                if path.parent == folder and name not in self._traces
+            ]
+            if len(names) > 1:
+                fleets[str(folder)] = names
+        return fleets
+
+    def open_fleet(self, place: str) -> dict[str, tuple[Recording, tuple[int, int]]]:
+        """The recordings of a fleet at this moment, with their (first, last) ns, by name; with those
+        that were added meanwhile. NotServed where there is no such fleet. A recording that can't be
+        read, or has nothing, is left out."""
+        if place in self.archives:
+            self.refresh_archive(place)
+        else:
+            self.refresh()
+        fleets = self.fleets()
+        if place not in fleets:
+            raise NotServed(
+                "there is no such archive" if place else "no archive is served",
+                hint="iolab view archive:URL serves one",
+            )
+        recordings: dict[str, tuple[Recording, tuple[int, int]]] = {}
+        for name in fleets[place]:
+            with contextlib.suppress(ResultsError, FormatError):
+                recording = self.recording(name)
+                assert recording is not None
+                recording = recording.frozen()
+                # a recording here also lasts when nothing comes
+                span = recording.span() if recording.in_archive else self.ends(name)
+                if span is not None and span != (0, 0):
+                    recordings[name] = recording, span
+        return recordings
 
     def is_trace(self, name: str) -> bool:
         """Whether what has that name is a trace, not a recording; NotServed where nothing has."""

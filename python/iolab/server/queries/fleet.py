@@ -5,14 +5,14 @@ label."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import numpy as np
 
-from ...archive.recordings import ArchivedEvents
 from ...errors import UsageError
 from ...heatmap import overlays
 from ...recording.base.counts import HeatCounts
+from ...recording.read.recording import Recording
 from ...statistics.answers.answers import Answer, Floats, Series
 from ...statistics.answers.json_form import numbers
 from ...statistics.ask.fleet import (
@@ -21,13 +21,15 @@ from ...statistics.ask.fleet import (
     Part,
     ask_each,
     labels_of,
+    labels_of_host,
     together,
     value_of,
 )
 from ...statistics.language.fields import near
 from ...statistics.language.intervals import columns_of, round_interval
 from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
-from ..base.store import NotServed, Store
+from ..base.store import Store
+from .listing import is_live
 from .parameters import Parameter, Words, count, number, one_of, span_of, text
 
 COLUMNS = 120
@@ -41,7 +43,11 @@ STATISTICS: Mapping[Measure, str] = {
 }
 UNITS: Mapping[Measure, str] = {"p99": "ns", "iops": "/s", "utilization": "share", "losses": ""}
 
-ARCHIVE = Parameter("archive", "URL of an archive that is served. Default: the first.", text())
+ARCHIVE = Parameter(
+    "archive",
+    "URL of an archive that is served, or path of a folder of recordings. Default: the first.",
+    text(),
+)
 MEASURE = Parameter("measure", "What is shown of each host.", one_of(*get_args(Measure)))
 BY = Parameter("rows", "What has a row: host, or a label. Default: host.", text())
 FLEET_COLUMNS = Parameter("columns", "Columns of time, about.", count(MOST_COLUMNS, COLUMNS))
@@ -49,24 +55,20 @@ FLEET_COLUMNS = Parameter("columns", "Columns of time, about.", count(MOST_COLUM
 
 def fleet(store: Store, words: Words) -> FleetAnswer:
     """A measure of all hosts. NotServed where no such archive is served."""
-    url = words.get("archive", next(iter(store.archives), ""))
-    if url not in store.archives:
-        raise NotServed(
-            "there is no such archive" if url else "no archive is served",
-            hint="iolab view archive:URL serves one",
-        )
+    fleets = store.fleets()
+    place = words.get("archive", next(iter(fleets), ""))
     measure = _measure(words.get("measure", "p99"))
-    names = store.refresh_archive(url)
-    recordings = [store.archives[url].open(key) for key in names if key in _keys(store, url)]
-    spans = {item.key: span for item in recordings if (span := item.span()) is not None}
-    recordings = [item for item in recordings if item.key in spans]
+    opened = store.open_fleet(place)
+    spans = {recording.path: span for recording, span in opened.values()}
+    names = {recording.path: name for name, (recording, _) in opened.items()}
+    recordings = [recording for recording, _ in opened.values()]
     if not recordings:
-        raise UsageError("the archive is empty", where=url, hint="iolab archive push fills it")
+        raise UsageError("holds no I/Os", where=place, hint="iolab archive push fills an archive")
     clock = recordings[0].facts.clock
     recordings = [item for item in recordings if item.facts.clock == clock]
     ends = (
-        min(spans[item.key][0] for item in recordings),
-        max(spans[item.key][1] for item in recordings),
+        min(spans[item.path][0] for item in recordings),
+        max(spans[item.path][1] for item in recordings),
     )
     grid = _Grid(span_of(words, ends), ends, number(words, "columns", COLUMNS, 1, MOST_COLUMNS))
     labels = labels_of(recordings)
@@ -78,23 +80,24 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
     for value, (items, values, problem) in sorted(rows.items()):
         of_host = [
             FleetRecording(
-                name=names[item.key], first_ns=spans[item.key][0], last_ns=spans[item.key][1]
+                name=names[item.path], first_ns=spans[item.path][0], last_ns=spans[item.path][1]
             )
-            for item in sorted(items, key=lambda item: spans[item.key])
+            for item in sorted(items, key=lambda item: spans[item.path])
         ]
         hosts.append(
             FleetHost(
                 host=value,
-                hosts=len({item.archived.host for item in items}),
-                labels=dict(items[0].archived.labels) if field == HOST else {},
+                hosts=len({value_of(item, HOST) for item in items}),
+                labels=dict(labels_of_host(items[0])) if field == HOST else {},
                 recordings=of_host if field == HOST else [],
                 values=numbers(values),
                 problem=problem,
             )
         )
     return FleetAnswer(
-        archive=url,
-        archives=list(store.archives),
+        archive=place,
+        archives=list(fleets),
+        live=any(not item.in_archive and is_live(store, names[item.path]) for item in recordings),
         by=field,
         labels=labels,
         measure=measure,
@@ -117,10 +120,6 @@ def _measure(name: str) -> Measure:
     raise UsageError(
         f"there is no measure '{name[:40]}'", hint=f"there are {', '.join(STATISTICS)}"
     )
-
-
-def _keys(store: Store, url: str) -> Mapping[str, Any]:
-    return store.archives[url].listing().recordings
 
 
 class _Grid:
@@ -158,13 +157,13 @@ class _Grid:
 
 
 def _rows(
-    recordings: Sequence[ArchivedEvents], field: str, measure: Measure, grid: _Grid
-) -> tuple[dict[str, tuple[list[ArchivedEvents], Floats, str]], dict[str, None]]:
+    recordings: Sequence[Recording], field: str, measure: Measure, grid: _Grid
+) -> tuple[dict[str, tuple[list[Recording], Floats, str]], dict[str, None]]:
     """(recordings, values, why there are none) for each value of a field, and notes. Levels of
     several recordings are not added: the largest is shown."""
     statistic = FleetStatistic.parse(STATISTICS[measure]).statistic
     from_ns, until_ns = grid.span
-    groups: dict[str, list[ArchivedEvents]] = {}
+    groups: dict[str, list[Recording]] = {}
     for item in recordings:
         groups.setdefault(value_of(item, field), []).append(item)
     parts, refusals = ask_each(
@@ -174,7 +173,7 @@ def _rows(
     by_value: dict[str, list[Part]] = {}
     for part in parts:
         by_value.setdefault(value_of(part.recording, field), []).append(part)
-    rows: dict[str, tuple[list[ArchivedEvents], Floats, str]] = {}
+    rows: dict[str, tuple[list[Recording], Floats, str]] = {}
     notes: dict[str, None] = {}
     for value, items in groups.items():
         row, own = grid.empty(), by_value.get(value, [])

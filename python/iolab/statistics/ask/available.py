@@ -111,14 +111,16 @@ def _or_kept(recording: Recording, found: Available) -> Available:
     if not found.why_not:
         return found
     # not where events answer: what it needs takes its time to load
-    from ..kept.coverage import held_of, is_counted
+    from ..kept.coverage import is_counted
+    from .query import roll_ups_of
 
+    roll_ups = roll_ups_of(recording)
     plain = parse(found.entry.name)
     try:
         kept = {
             name: answers
             for name in (None, *found.entry.breakdowns)
-            if (answers := held_of(recording.path, replace(plain, breakdown=name), None))
+            if (answers := roll_ups.find_statistics(replace(plain, breakdown=name), None))
         }
     except IolabError:
         return found  # what is damaged answers nothing

@@ -18,10 +18,12 @@ from ...archive.recordings import ArchivedEvents
 from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts, alike, merge, sum_losses
 from ...recording.base.intervals import join
+from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
 from ..engine.coverage import Losses
 from ..engine.joint import Joint
 from ..engine.snapshot import Span
+from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near
 from ..language.intervals import columns_of, round_interval
 from ..language.names import Statistic, parse, split_field
@@ -42,6 +44,7 @@ TOGETHER = 128
 """Recordings that are asked by one statement. Their answers are in memory at once."""
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Recording)
 
 
 class HostCondition(NamedTuple):
@@ -92,7 +95,7 @@ class FleetStatistic:
             )
         return cls(parse(rest), tuple(conditions), breakdowns[0] if breakdowns else None)
 
-    def chosen(self, recordings: Sequence[ArchivedEvents]) -> list[ArchivedEvents]:
+    def chosen(self, recordings: Sequence[R]) -> list[R]:
         """Recordings of the hosts that meet the conditions. UsageError where a name is unknown or
         none is left."""
         remaining = list(recordings)
@@ -101,7 +104,7 @@ class FleetStatistic:
             unknown = [value for value in values if value not in known and sign == "="]
             if unknown:
                 raise UsageError(
-                    f"the archive has no {field} '{unknown[0]}'", hint=near(unknown[0], known)
+                    f"there is no {field} '{unknown[0]}'", hint=near(unknown[0], known)
                 )
             remaining = [
                 recording
@@ -113,20 +116,31 @@ class FleetStatistic:
         return remaining
 
 
-def value_of(recording: ArchivedEvents, field: str) -> str:
+def value_of(recording: Recording, field: str) -> str:
     """The host of a recording, or the value of a label of its host; NO_VALUE without one."""
     if field == HOST:
-        return recording.archived.host or NO_VALUE
-    return recording.archived.labels.get(field, NO_VALUE)
+        return host_of(recording) or NO_VALUE
+    return labels_of_host(recording).get(field, NO_VALUE)
 
 
-def labels_of(recordings: Sequence[ArchivedEvents]) -> list[str]:
+def host_of(recording: Recording) -> str:
+    """The host of a recording: outside an archive, as it was named to reach it; "" if unknown."""
+    named = None if recording.in_archive else recording.facts.origin.get("host")
+    return named if isinstance(named, str) and named else recording.facts.host
+
+
+def labels_of_host(recording: Recording) -> Mapping[str, str]:
+    """The labels of the host of a recording; a recording outside an archive has none."""
+    return recording.archived.labels if isinstance(recording, ArchivedEvents) else {}
+
+
+def labels_of(recordings: Sequence[Recording]) -> list[str]:
     """Names of the labels that hosts have."""
-    return sorted({name for recording in recordings for name in recording.archived.labels})
+    return sorted({name for recording in recordings for name in labels_of_host(recording)})
 
 
 def ask_fleet(
-    recordings: Sequence[ArchivedEvents],
+    recordings: Sequence[Recording],
     asked: FleetStatistic,
     *,
     from_ns: int | None = None,
@@ -170,17 +184,17 @@ def ask_fleet(
 class Part(NamedTuple):
     """The answer of a recording. recorded: when it recorded what the answer is of."""
 
-    recording: ArchivedEvents
+    recording: Recording
     answer: Answer
     recorded: list[Span]
 
 
-Refusal = tuple[ArchivedEvents, IolabError]
+Refusal = tuple[Recording, IolabError]
 """A recording that can't answer, and why."""
 
 
 def ask_each(
-    recordings: Sequence[ArchivedEvents],
+    recordings: Sequence[Recording],
     statistic: Statistic,
     *,
     from_ns: int | None,
@@ -191,7 +205,7 @@ def ask_each(
 ) -> tuple[list[Part], list[Refusal]]:
     """The answer of each recording, as `query` gives it. Their data is read together."""
 
-    def ask(recording: ArchivedEvents) -> Answer:
+    def ask(recording: Recording) -> Answer:
         return query(
             recording,
             statistic,
@@ -210,7 +224,7 @@ def ask_each(
 
 
 def who_of_fleet(
-    recordings: Sequence[ArchivedEvents],
+    recordings: Sequence[Recording],
     asked: FleetStatistic,
     y: str,
     rectangle: Rectangle,
@@ -236,7 +250,7 @@ def who_of_fleet(
     notes = _notes_of_recordings([recording for recording, _ in answers], refusals)
     by_host: dict[str, list[Who]] = {}
     for recording, answer in answers:
-        by_host.setdefault(recording.archived.host or "-", []).append(answer)
+        by_host.setdefault(value_of(recording, HOST), []).append(answer)
     parts = {
         host: joined_who({str(place): part for place, part in enumerate(of_host)}, MOST_VALUES)
         if len(of_host) > 1
@@ -248,10 +262,10 @@ def who_of_fleet(
 
 
 def _within(
-    recordings: Sequence[ArchivedEvents], from_ns: int | None, until_ns: int | None
-) -> list[ArchivedEvents]:
+    recordings: Sequence[Recording], from_ns: int | None, until_ns: int | None
+) -> list[Recording]:
     """Recordings that overlap a span. UsageError where they can't be asked together."""
-    clocks = {recording.archived.clock for recording in recordings}
+    clocks = {recording.facts.clock for recording in recordings}
     if len(clocks) > 1:
         raise UsageError(
             "recordings with a clock of their own can't be asked together with others",
@@ -260,9 +274,9 @@ def _within(
     chosen = [
         recording
         for recording in recordings
-        if (first := recording.archived.first_ns) is not None
-        and (until_ns is None or first < until_ns)
-        and (from_ns is None or (recording.span() or (0, first))[1] >= from_ns)
+        if (span := _span_of(recording)) is not None
+        and (until_ns is None or span[0] < until_ns)
+        and (from_ns is None or span[1] >= from_ns)
     ]
     if not chosen:
         raise UsageError(
@@ -272,21 +286,29 @@ def _within(
     return chosen
 
 
+def _span_of(recording: Recording) -> Span | None:
+    """(first, last) ns of a recording; None where it has nothing yet."""
+    if isinstance(recording, ArchivedEvents):
+        first_ns = recording.archived.first_ns
+        return None if first_ns is None else recording.span() or (first_ns, first_ns)
+    return recorded_span(recording)
+
+
 def _interval(
-    recordings: Sequence[ArchivedEvents], span: tuple[int | None, int | None], columns: int
+    recordings: Sequence[Recording], span: tuple[int | None, int | None], columns: int
 ) -> int:
     """A length of columns that all can have."""
-    spans = [recording.span() or (0, 0) for recording in recordings]
+    spans = [_span_of(recording) or (0, 0) for recording in recordings]
     first = span[0] if span[0] is not None else min(first for first, _ in spans)
     last = span[1] - 1 if span[1] is not None else max(last for _, last in spans)
     return round_interval(first, max(first, last), columns)
 
 
 def _each(
-    recordings: Sequence[ArchivedEvents], ask: Callable[[ArchivedEvents], T]
-) -> tuple[list[tuple[ArchivedEvents, T]], list[Refusal]]:
+    recordings: Sequence[Recording], ask: Callable[[Recording], T]
+) -> tuple[list[tuple[Recording, T]], list[Refusal]]:
     """The answer of each recording."""
-    answers: list[tuple[ArchivedEvents, T]] = []
+    answers: list[tuple[Recording, T]] = []
     refusals: list[Refusal] = []
     for first in range(0, len(recordings), TOGETHER):
         group = recordings[first : first + TOGETHER]
@@ -300,14 +322,14 @@ def _each(
 
 
 def _notes_of_recordings(
-    answered: Sequence[ArchivedEvents], refusals: Sequence[Refusal]
+    answered: Sequence[Recording], refusals: Sequence[Refusal]
 ) -> tuple[str, ...]:
     """Notes on recordings that can't answer, and on those that overlap. The error of the first
     where none answered."""
     if not answered:
         raise refusals[0][1]
     notes = [
-        f"{recording.archived.host or recording.key} is left out: {error.message}"
+        f"{host_of(recording) or recording.path.name} is left out: {error.message}"
         for recording, error in refusals[:3]
     ]
     if len(refusals) > 3:
@@ -315,11 +337,11 @@ def _notes_of_recordings(
     return (*notes, *_overlaps(answered))
 
 
-def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
+def _overlaps(recordings: Sequence[Recording]) -> Iterator[str]:
     """Notes on recordings of a host that cover the same time."""
     ends: dict[str, int] = {}
-    for recording in sorted(recordings, key=lambda item: item.archived.first_ns or 0):
-        host, span = recording.archived.host, recording.span()
+    for recording in sorted(recordings, key=lambda item: (_span_of(item) or (0, 0))[0]):
+        host, span = host_of(recording), _span_of(recording)
         if span is None:
             continue
         if host and span[0] <= ends.get(host, -(2**63)):
@@ -328,7 +350,7 @@ def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
 
 
 def _recorded(
-    recording: ArchivedEvents,
+    recording: Recording,
     answer: Answer,
     statistic: Statistic,
     span: tuple[int | None, int | None],

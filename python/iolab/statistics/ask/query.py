@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
@@ -33,6 +33,9 @@ from ..tiers.events import Events
 from ..tiers.segment_maps import SegmentMaps
 from .disk_groups import DiskGroups
 from .notes import answer_with_notes, retry, with_notes, with_unmatched, with_unrecorded_calls
+
+if TYPE_CHECKING:
+    from ..kept.roll_ups import RollUps
 
 T = TypeVar("T")
 
@@ -216,17 +219,28 @@ def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
     """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
         return [trace_tier.TraceEvents(events)]
+    exact: list[Tier]
     if events.in_archive:
         from ..tiers.archived import ArchiveMaps
 
-        return [Counters(events), ArchiveMaps(events), events_of(events)]
-    exact: list[Tier] = [Counters(events), SegmentMaps(events), events_of(events)]
-    if not kept:
-        return exact
-    # not for traces: what it needs takes its time to load
-    from ..kept.roll_ups import RollUps
+        exact = [Counters(events), ArchiveMaps(events), events_of(events)]
+    else:
+        exact = [Counters(events), SegmentMaps(events), events_of(events)]
+    return [roll_ups_of(events), *exact] if kept else exact
 
-    return [RollUps(events), *exact]
+
+def roll_ups_of(recording: Recording) -> RollUps:
+    """The tier of the kept statistics of a recording."""
+    # not for traces: what it needs takes its time to load
+    if not recording.in_archive:
+        from ..kept.roll_ups import RollUps
+
+        return RollUps(recording)
+    from ...archive.recordings import ArchivedEvents
+    from ..kept.archived import ArchivedRollUps
+
+    assert isinstance(recording, ArchivedEvents)
+    return ArchivedRollUps(recording)
 
 
 def events_of(recording: Recording) -> Events:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ...recording.catalogue import Catalogue
     from ...recording.read.recording import Recording, Segment
+    from ...recording.segments.unsealed import UnsealedRows
 
 
 Span = tuple[int, int]
@@ -39,7 +40,7 @@ class Snapshot:
 
     recording: Recording
     sealed: tuple[Segment, ...]
-    hot: pa.Table | None
+    hot: UnsealedRows | None
     kind: Kind = "events"
 
     @property
@@ -59,7 +60,7 @@ class Snapshot:
             name for segment in self.sealed for name, events in segment.sources.items() if events
         }
         if self.hot is not None:
-            names |= {str(name) for name in self.hot["source"].unique().to_pylist()}
+            names |= set(self.hot.sources)
         names |= {segment["source"] for segment in self.lost if segment["source"]}
         if self.kind == "events":
             if not names:
@@ -77,25 +78,17 @@ class Snapshot:
             and (window is None or (segment.first_ns < window[1] and segment.last_ns >= window[0]))
         ]
 
-    def hot_of(self, source: str) -> pa.Table | None:
-        """Hot events of a source, None where there are none."""
-        if self.hot is None:
-            return None
-        import pyarrow.compute as pc
-
-        rows = self.hot.filter(pc.equal(self.hot["source"].cast("string"), source))
-        return rows if rows.num_rows else None
+    def hot_of(self, source: str, window: Span | None = None) -> pa.Table | None:
+        """Hot events of a source, None where there are none. See `UnsealedRows.of`."""
+        return None if self.hot is None else self.hot.of(source, window)
 
     def bounds(self, source: str) -> Span | None:
         """(first, last) time of the events of a source, as far as segments tell their sources
         apart; None without events."""
         ends = [(segment.first_ns, segment.last_ns) for segment in self.segments(source)]
-        hot = self.hot_of(source)
+        hot = None if self.hot is None else self.hot.bounds(source)
         if hot is not None:
-            import pyarrow.compute as pc
-
-            hot_ends = pc.min_max(hot["time_ns"]).as_py()
-            ends.append((hot_ends["min"], hot_ends["max"]))
+            ends.append(hot)
         return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 

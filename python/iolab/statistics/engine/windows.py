@@ -19,6 +19,8 @@ from .engine import Engine
 from .snapshot import Snapshot, Span
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ...recording.read.recording import Segment
 
 
@@ -83,7 +85,11 @@ class Window:
     @property
     def is_empty(self) -> bool:
         """Whether there are no events in the span."""
-        return not self.segments() and self.snap.hot_of(self.source) is None
+        return not self.segments() and self.unsealed_rows() is None
+
+    def unsealed_rows(self) -> pa.Table | None:
+        """Events that are not sealed, in batches that meet the span; None without any."""
+        return self.snap.hot_of(self.source, self.span)
 
     def conditions(self, filters: Sequence[Filter]) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Conditions in SQL, with what is bound: the source, the span where it cuts, and the
@@ -190,7 +196,7 @@ def attach(engine: Engine, window: Window, *, kind: Kind = "events") -> None:
     from ...recording.base.schema import schema_of
 
     files = [segment.part for segment in window.segments()]
-    hot = window.snap.hot_of(window.source)
+    hot = window.unsealed_rows()
     parts = ["SELECT * FROM sealed"] if files else []
     if files:
         engine.files("sealed", files)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ...errors import UsageError
 from ...recording.base.intervals import without
@@ -180,6 +181,9 @@ class Held:
         )
 
 
+H = TypeVar("H", bound=Held)
+
+
 def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
     """Kept statistics that have the answer, the best first: the same one, or for a plain sum one
     with a breakdown; of several the longest. `source`: what it must be
@@ -202,9 +206,7 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
             statistic = parse(name)
         except UsageError:
             continue  # a newer iolab's
-        if source in (None, kept.source) and (
-            same(asked, statistic) or _sums_to(asked, statistic, kept.source)
-        ):
+        if source in (None, kept.source) and is_answer(asked, statistic, kept.source):
             candidates.append(
                 Held(
                     directory,
@@ -216,7 +218,17 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
                     kept.until_ns,
                 )
             )
-    return sorted(candidates, key=lambda each: (not same(asked, each.statistic), each.first_ns))
+    return sort_answers(candidates, asked)
+
+
+def is_answer(asked: Statistic, statistic: Statistic, source: str) -> bool:
+    """Whether a kept statistic of a source has the answer to another one."""
+    return same(asked, statistic) or _sums_to(asked, statistic, source)
+
+
+def sort_answers(candidates: Sequence[H], asked: Statistic) -> list[H]:
+    """Kept statistics that have an answer, the best first."""
+    return sorted(candidates, key=lambda kept: (not same(asked, kept.statistic), kept.first_ns))
 
 
 def choose_kept(

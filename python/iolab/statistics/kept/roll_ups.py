@@ -19,6 +19,7 @@ from ...recording.base.intervals import join, without
 from ...recording.read.recording import Recording
 from ..engine.coverage import clip, covered_spans, sessions_of
 from ..engine.engine import Engine, int64s
+from ..engine.joint import BY
 from ..engine.snapshot import Snapshot, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference
@@ -51,8 +52,7 @@ _BUCKETS = 2**32
 """Buckets of a column, at most."""
 
 COLUMN = "(time_s * 1000000000 - $base) // $interval"
-INSIDE = "time_s >= $from_s AND time_s < $until_s"
-"""In SQL: the column of time of a row, and whether it is in the window."""
+"""In SQL: the column of time of a row."""
 
 _LENGTHS = {"1s": "a second", "1m": "a minute", "1h": "an hour"}
 _SUMS = ("amount", "over", "covered", "broken")
@@ -100,13 +100,27 @@ class RollUps:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
 
+    @property
+    def has_statistics(self) -> bool:
+        """Whether the recording has kept statistics."""
+        return all((self._recording.path / name).is_file() for name in (DEFINITIONS, STATE))
+
+    @property
+    def maps(self) -> SegmentMaps:
+        """The default maps of the recording."""
+        return SegmentMaps(self._recording)
+
+    def find_statistics(self, asked: Statistic, source: str | None) -> list[Held]:
+        """Kept statistics that have the answer, as `held_of`."""
+        return held_of(self._recording.path, asked, source)
+
     def frame(self, question: Question) -> Frame | str:
         """As `Tier.frame`: where events were deleted, or a scan takes long."""
         if question.statistic is not None:
             return self._frame(question, question.statistic)
         if (question.low, question.high, question.buckets) != (None, None, None):
             return "roll-ups have no parts of a map"
-        if not (self._recording.path / DEFINITIONS).is_file():
+        if not self.has_statistics:
             return "the recording has no kept statistics"
         events = preference(snapshot(self._recording).sources)
         source = question.source or (events[0] if events else None)
@@ -164,10 +178,10 @@ class RollUps:
     def _frame(self, question: Question, asked: Statistic) -> Frame | str:
         """As `frame`, for a statistic."""
         recording = self._recording
-        if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
+        if not self.has_statistics:
             return "the recording has no kept statistics"
         try:
-            candidates = held_of(recording.path, asked, question.source)
+            candidates = self.find_statistics(asked, question.source)
         except ResultsError as error:
             return f"kept statistics can't be read: {error.message}"  # `trouble` says so
         dropped = recording.facts.dropped_through
@@ -213,7 +227,7 @@ class RollUps:
         if (
             not counted
             and kept.source in events.sources
-            and _maps_answer(recording, window, question.with_statistic(asked))
+            and _maps_answer(self.maps, window, question.with_statistic(asked))
         ):
             return "segment maps answer this on a finer grid"
         wide = _widen(window, kept, is_free=interval_ns is None)
@@ -317,14 +331,14 @@ def _many(window: Window, held: Held) -> bool:
     ) > LONG_SCAN
 
 
-def _maps_answer(recording: Recording, window: Window, question: Question) -> bool:
+def _maps_answer(maps: SegmentMaps, window: Window, question: Question) -> bool:
     """Whether segment maps can answer, and are not too many."""
     # maps are deleted as well, and roll-ups may go back further
-    deleted_ns = (recording.facts.dropped or {}).get("maps_until_ns") or -(2**62)
+    deleted_ns = (window.snap.recording.facts.dropped or {}).get("maps_until_ns") or -(2**62)
     if question.y == "queue" or window.first_ns <= deleted_ns:
         return False
     longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
-    files = SegmentMaps(recording).files(Frame(question, longer))
+    files = maps.files(Frame(question, longer))
     return not isinstance(files, str) and not files.unmapped and len(files.files) <= MANY_MAPS
 
 
@@ -357,41 +371,73 @@ class RollUpReading(Reading):
         self._frame, self._held, self._window = frame, frame.kept_statistic, frame.window
 
     def bounds(self) -> Sequence[Bounds]:
-        return [Bounds(None, width) for width in _by_width(self._held, self._frame.lengths)]
+        return [Bounds(None, width) for width in self.widths(self._frame.lengths)]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         if self._frame.is_counted:
             return self._growth()
         if self._frame.question.y is None:
             return self._numbers()
-        files = _by_width(self._held, self._frame.lengths)
-        return [self._counts_of(width, parts) for width, parts in files.items()]
+        return [self._counts_of(width) for width in self.widths(self._frame.lengths)]
 
-    def _is_unique(self) -> bool:
+    def widths(self, lengths: Sequence[Tier]) -> list[int]:
+        """Widths of the equal buckets of the sums of some lengths; 1 where they have none."""
+        return list(_by_width(self._held, lengths))
+
+    def are_rows_unique(self) -> bool:
         """Whether each row is of a column of its own: then none are to be added up."""
         files = self._held.files(self._frame.lengths)
         return all(tier.seconds * SECOND == self._window.interval_ns for tier, _ in files)
 
-    def _counts_of(self, width: int, files: Sequence[File]) -> HeatCounts:
-        question, window, is_unique = self._frame.question, self._window, self._is_unique()
+    def ask(self, sql: str, lengths: Sequence[Tier], width: int) -> dict[str, Any]:
+        """Columns of an SQL query on `kept`, the rows of some lengths with buckets of a width. It may
+        use `COLUMN` and the conditions of `_inside`."""
+        with Engine(self._window.snap.place) as engine:
+            engine.files("kept", _by_width(self._held, lengths)[width])
+            return engine.ask(sql, self._bound)
+
+    @property
+    def _inside(self) -> str:
+        """In SQL: whether a row is in the window."""
+        window = self._window
+        conditions = ["time_s >= $from_s"] if window.cuts_first else []
+        conditions += ["time_s < $until_s"] if window.cuts_until else []
+        return " AND ".join(conditions) or "true"
+
+    @property
+    def _bound(self) -> dict[str, int]:
+        window = self._window
+        bound = {"base": window.base_ns, "interval": window.interval_ns}
+        if window.cuts_first:
+            bound["from_s"] = -(-window.first_ns // SECOND)
+        if window.cuts_until:
+            bound["until_s"] = -(-window.until_ns // SECOND)
+        return bound
+
+    def _counts_of(self, width: int) -> HeatCounts:
+        question, window, is_unique = self._frame.question, self._window, self.are_rows_unique()
         y, weight = question.y, question.weight
         assert y is not None
-        # one number for column and bucket, so that millions of cells are sorted once
-        cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if is_unique else "GROUP BY ALL"
         columns = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
         amounts = ", ".join(
-            f"CAST({column if is_unique else f'sum({column})'} AS BIGINT) AS {name}"
+            f'"{column}" AS {name}' if is_unique else f'CAST(sum("{column}") AS BIGINT) AS {name}'
             for name, column in columns.items()
         )
-        sql = f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}"
-        sums_of_cells = _ask(files, window, sql)
-        key, amount = np.ma.getdata(sums_of_cells["cell"]), np.ma.getdata(sums_of_cells["n"])
-        ios = np.ma.getdata(sums_of_cells["ios" if weight != "count" else "n"])
-        is_without_value = key & (_BUCKETS - 1) == WITHOUT
+        group = "" if is_unique else "GROUP BY ALL"
+        cells = self.ask(
+            f'SELECT {BY} {COLUMN} AS c, "index" AS b, {amounts} FROM kept WHERE {self._inside} {group}',
+            self._frame.lengths,
+            width,
+        )
+        bucket, amount = int64s(cells["b"]), int64s(cells["n"])
+        ios = int64s(cells["ios" if weight != "count" else "n"])
+        is_without_value = bucket == WITHOUT
         events, without_y = int(ios[~is_without_value].sum()), int(ios[is_without_value].sum())
         # I/Os that moved nothing are in no cell
         is_shown = ~is_without_value & (amount > 0)
-        key, amount = key[is_shown], amount[is_shown]
+        # one number for column and bucket, so that millions of cells are sorted once
+        key = (int64s(cells["c"])[is_shown] << 32) | bucket[is_shown]
+        amount = amount[is_shown]
         order = np.argsort(key, kind="stable")
         key, amount = key[order], amount[order]
         if len(key) and (key[1:] == key[:-1]).any():
@@ -413,15 +459,15 @@ class RollUpReading(Reading):
         )
 
     def _numbers(self) -> Sequence[Sums]:
-        question, kept = self._frame.question, self._held
-        key = "key" if question.breakdown is not None else "NULL"
-        amount = "count" if form_of(kept.statistic, counted=False) == "map" else "amount"
+        question, lengths = self._frame.question, self._frame.lengths
+        key = '"key"' if question.breakdown is not None else "CAST(NULL AS VARCHAR)"
+        is_map = form_of(self._held.statistic, counted=False) == "map"
         sql = (
-            f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, "
-            f"0 AS lacking FROM kept WHERE {INSIDE} GROUP BY ALL"
+            f"SELECT {BY} {COLUMN} AS c, {key} AS k, "
+            f'CAST(sum("{"count" if is_map else "amount"}") AS BIGINT) AS n, '
+            f"0 AS lacking FROM kept WHERE {self._inside} GROUP BY ALL"
         )
-        by_width = _by_width(kept, self._frame.lengths)
-        parts = [_ask(files, self._window, sql) for files in by_width.values()]
+        parts = [self.ask(sql, lengths, width) for width in self.widths(lengths)]
         notes: tuple[str, ...] = ()
         if question.breakdown is not None and any(
             np.ma.getmaskarray(part["k"]).any() for part in parts
@@ -443,8 +489,7 @@ class RollUpReading(Reading):
             lengths = (needed,) if needed in lengths else lengths[:1]
         spans = self._frame.roll_up_spans
         spreads = [
-            counters.within(spread, window, spans)
-            for spread in _growth_of(window, kept, lengths, statistic)
+            counters.within(spread, window, spans) for spread in self._spreads(lengths, statistic)
         ]
         has_means = is_map and any(len(spread.readings.column) for spread in spreads)
         notes = [
@@ -453,6 +498,60 @@ class RollUpReading(Reading):
             if has_means
         ]
         return [Growth(tuple(spreads), tuple(notes))]
+
+    def _spreads(self, lengths: Sequence[Tier], asked: Statistic) -> list[Spread]:
+        parts = [part.key for part in counters.parts_of(asked)]
+        spreads: dict[str, Spread] = {}
+        columns, sums = (
+            self._window.columns,
+            ", ".join(f'sum("{name}") AS "{name}"' for name in _SUMS),
+        )
+        sql = (
+            f'SELECT {BY} "object", "part", {COLUMN} AS c, {sums} FROM kept '
+            f"WHERE {self._inside} GROUP BY ALL"
+        )
+        for width in self.widths(lengths):
+            rows = self.ask(sql, lengths, width)
+            objects, keys = np.ma.getdata(rows["object"]), np.ma.getdata(rows["part"])
+            column = int64s(rows["c"])
+            for name in sorted(set(objects.tolist())):
+                own = spreads.setdefault(str(name), _empty(str(name), columns))
+                for part in parts:
+                    at = (objects == name) & (keys == part)
+                    if at.any():
+                        values = {name: np.ma.filled(rows[name], 0.0)[at] for name in _SUMS}
+                        amounts = own.amounts.setdefault(part, np.zeros(columns))
+                        np.add.at(amounts, column[at], values["amount"])
+                        # the same for each part
+                        own.over[column[at]] = values["over"]
+                        own.covered[column[at]] = values["covered"]
+                        own.broken[column[at]] = values["broken"]
+            if asked.breakdown == UTILIZATION.name:
+                for name, shares in self._shares(lengths, width, parts).items():
+                    spreads[name] = replace(spreads[name], readings=shares)
+        return list(spreads.values())
+
+    def _shares(
+        self, lengths: Sequence[Tier], width: int, parts: Sequence[str]
+    ) -> dict[str, Shares]:
+        """The mean over each sum that was kept, by object."""
+        keys = ", ".join(f"'{part}'" for part in parts)
+        rows = self.ask(
+            f"""
+            WITH parts AS (SELECT {BY} "object", "part", time_s, sum("amount") AS "amount",
+                           sum("over") AS "over" FROM kept
+                           WHERE {self._inside} AND "part" IN ({keys}) GROUP BY ALL)
+            SELECT {BY} "object", {COLUMN} AS c, sum("amount") / max("over") AS share FROM parts
+            GROUP BY {BY} "object", time_s HAVING max("over") > 0""",
+            lengths,
+            width,
+        )
+        objects, column = np.ma.getdata(rows["object"]), int64s(rows["c"])
+        share = np.ma.filled(rows["share"], 0.0)
+        return {
+            str(name): Shares(column[objects == name], share[objects == name])
+            for name in set(objects.tolist())
+        }
 
 
 def _by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[File]]:
@@ -471,68 +570,6 @@ def _by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[File]]:
                 raise DamagedError("was merged meanwhile", where=file.path) from None
         by_width.setdefault(width, []).append(part_of(held.directory, file.path))
     return by_width
-
-
-def _ask(files: Sequence[File], window: Window, sql: str) -> dict[str, Any]:
-    """Columns of an SQL query on `kept`, the rows of these files. It may use `COLUMN` and
-    `INSIDE`."""
-    with Engine(window.snap.place) as engine:
-        engine.files("kept", files)
-        return engine.ask(
-            sql,
-            {
-                "base": window.base_ns,
-                "interval": window.interval_ns,
-                "from_s": -(-window.first_ns // SECOND),
-                "until_s": -(-window.until_ns // SECOND),
-            },
-        )
-
-
-def _growth_of(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -> list[Spread]:
-    parts = [part.key for part in counters.parts_of(asked)]
-    spreads: dict[str, Spread] = {}
-    sums = ", ".join(f"sum({name}) AS {name}" for name in _SUMS)
-    sql = f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL"
-    for files in _by_width(held, tiers).values():
-        rows = _ask(files, window, sql)
-        objects, keys = np.ma.getdata(rows["object"]), np.ma.getdata(rows["part"])
-        column = int64s(rows["c"])
-        for name in sorted(set(objects.tolist())):
-            own = spreads.setdefault(str(name), _empty(str(name), window.columns))
-            for part in parts:
-                at = (objects == name) & (keys == part)
-                if at.any():
-                    values = {name: np.ma.filled(rows[name], 0.0)[at] for name in _SUMS}
-                    amounts = own.amounts.setdefault(part, np.zeros(window.columns))
-                    np.add.at(amounts, column[at], values["amount"])
-                    # the same for each part
-                    own.over[column[at]] = values["over"]
-                    own.covered[column[at]] = values["covered"]
-                    own.broken[column[at]] = values["broken"]
-        if asked.breakdown == UTILIZATION.name:
-            for name, shares in _shares(files, window, parts).items():
-                spreads[name] = replace(spreads[name], readings=shares)
-    return list(spreads.values())
-
-
-def _shares(files: Sequence[File], window: Window, parts: Sequence[str]) -> dict[str, Shares]:
-    """The mean over each sum that was kept, by object."""
-    keys = ", ".join(f"'{part}'" for part in parts)
-    rows = _ask(
-        files,
-        window,
-        f"""
-        WITH parts AS (SELECT object, part, time_s, sum(amount) AS amount, sum(over) AS over FROM kept
-                       WHERE {INSIDE} AND part IN ({keys}) GROUP BY ALL)
-        SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""",
-    )
-    objects, column = np.ma.getdata(rows["object"]), int64s(rows["c"])
-    share = np.ma.filled(rows["share"], 0.0)
-    return {
-        str(name): Shares(column[objects == name], share[objects == name])
-        for name in set(objects.tolist())
-    }
 
 
 def _empty(name: str, columns: int) -> Spread:

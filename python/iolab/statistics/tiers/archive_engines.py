@@ -87,10 +87,14 @@ class DuckDBEngine(ArchiveEngine):
             self.register(source, rows)
             select = f"SELECT * FROM {source}"
             if part.segments is not None:
-                self.register(f"{source}_ranges", part.ranges())
+                ranges = part.ranges()
+                self.register(f"{source}_ranges", ranges)
+                # many ranges of one number are compared by a hash
+                is_single = ranges["first"].equals(ranges["last"])
+                within = "= r.first" if is_single else "BETWEEN r.first AND r.last"
                 select += (
                     f" SEMI JOIN {source}_ranges AS r "
-                    f"ON {source}.recording = r.recording AND segment BETWEEN r.first AND r.last"
+                    f"ON {source}.recording = r.recording AND segment {within}"
                 )
             selects.append(select)
         self.run(f"CREATE TEMP VIEW {name} AS {' UNION ALL BY NAME '.join(selects)}")

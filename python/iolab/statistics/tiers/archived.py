@@ -46,7 +46,10 @@ class ArchiveEvents(Events):
         return ArchiveScan(frame, self._windows(frame, spans))
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        return [_part(window, tables.EVENTS, self.name) for window in self._windows(frame, spans)]
+        return [
+            part_of_table(window, tables.EVENTS, self.name)
+            for window in self._windows(frame, spans)
+        ]
 
 
 class ArchiveScan(Scan):
@@ -58,7 +61,7 @@ class ArchiveScan(Scan):
     def attach(self, engine: Engine, window: Window) -> None:
         assert isinstance(engine, ArchiveEngine)
         numbers = {segment.number for segment in window.snap.sealed}
-        engine.view("events", tables.EVENTS, _rows(tables.EVENTS, window, numbers))
+        engine.view("events", tables.EVENTS, rows_of(tables.EVENTS, window, numbers))
 
     def count_all(self, engine: Engine, window: Window) -> int:
         conditions, bound = window.conditions([])
@@ -77,7 +80,7 @@ class ArchiveMaps(SegmentMaps):
         return ArchiveMapReading
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        return [_part(frame.window, tables.SEGMENT_MAPS, self.name)]
+        return [part_of_table(frame.window, tables.SEGMENT_MAPS, self.name)]
 
 
 class ArchiveMapReading(MapReading):
@@ -107,7 +110,7 @@ class ArchiveMapReading(MapReading):
         time = "CAST(sum(time_ns_sum) AS BIGINT)" if is_timed else "0"
         with open_engine(archived_recording(window)) as engine:
             numbers = {file.number for file in files}
-            engine.view("maps", tables.SEGMENT_MAPS, _rows(tables.SEGMENT_MAPS, window, numbers))
+            engine.view("maps", tables.SEGMENT_MAPS, rows_of(tables.SEGMENT_MAPS, window, numbers))
             rows = engine.ask(
                 f"SELECT {BY} {meets} AS meets, {names}, "
                 f"CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
@@ -130,7 +133,7 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     older = deleted_segments(window.snap).within(window.span) if window.earlier else []
     numbered = {*segments, *older}
     with open_engine(archived_recording(window)) as engine:
-        engine.view("maps", tables.SEGMENT_MAPS, _rows(tables.SEGMENT_MAPS, window, numbered))
+        engine.view("maps", tables.SEGMENT_MAPS, rows_of(tables.SEGMENT_MAPS, window, numbered))
         rows = engine.ask(
             f"SELECT {BY} segment, max(width_bytes) AS width FROM maps "
             'WHERE "map" = $map GROUP BY ALL',
@@ -147,11 +150,11 @@ def _map_files(window: Window, y: Y) -> MapFiles:
     return MapFiles(tuple(sorted(files, key=lambda file: file.number)), tuple(unmapped))
 
 
-def _rows(table: Table, window: Window, numbers: Collection[int]) -> list[Rows]:
+def rows_of(table: Table, window: Window, numbers: Collection[int]) -> list[Rows]:
     """Rows of segments. Rows of other recordings, and those that a push left without listing their
     segment, are not in it."""
     recording = archived_recording(window)
-    key, files = recording.key, _files(table, window)
+    key, files = recording.key, files_in(table, window)
     if any(file.has_deletes for file in files):
         if recording.cluster is not None:
             raise ResultsError(
@@ -177,7 +180,7 @@ def _span(window: Window) -> tuple[int, int]:
     return window.first_ns // SECOND * SECOND, window.until_ns
 
 
-def _files(table: Table, window: Window) -> list[DataFile]:
+def files_in(table: Table, window: Window) -> list[DataFile]:
     """Data files that can hold rows of a window."""
     recording, request = archived_recording(window), REQUEST.get()
     file_request = FilesRequest(recording, table, window.source, _span(window))
@@ -187,8 +190,9 @@ def _files(table: Table, window: Window) -> list[DataFile]:
     return files
 
 
-def _part(window: Window, table: Table, name: str) -> Part:
-    files = _files(table, window)
+def part_of_table(window: Window, table: Table, name: str) -> Part:
+    """What is read of a table for a window."""
+    files = files_in(table, window)
     times = [file.times for file in files if file.times is not None]
     is_known = bool(times) and len(times) == len(files)
     return Part(

@@ -136,7 +136,7 @@ class _Sizes:
 
     @cached_property
     def _unsealed_bytes(self) -> int:
-        unsealed = self._window.snap.hot_of(self._window.source)
+        unsealed = self._window.unsealed_rows()
         return 0 if unsealed is None else int(unsealed.nbytes)
 
     def cost(self, span: Span) -> Cost:
@@ -255,7 +255,7 @@ def _count_all(engine: Engine, window: Window) -> int:
         if window.cut
         and not (window.first_ns <= segment.first_ns and segment.last_ns < window.until_ns)
     ]
-    views = ["hot"] if window.snap.hot_of(window.source) is not None else []
+    views = ["hot"] if window.unsealed_rows() is not None else []
     if edges:
         engine.files("edges", [segment.part for segment in edges])
         views.append("edges")
@@ -283,7 +283,7 @@ def event_parts(window: Window) -> list[Part]:
         times = [(segment.first_ns, segment.last_ns + 1) for segment in segments]
         paths = [segment.part.path for segment in segments]
         parts.append(files_part(f"sealed {kind}", paths, times))
-    unsealed = window.snap.hot_of(window.source)
+    unsealed = window.unsealed_rows()
     if unsealed is not None:
         import pyarrow.compute as pc
 
