@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Cover, CoverCell, CoverMatrix } from "../src/generated/report";
 import { curveOf, sameCell, spotsOf } from "../src/report/cover-data";
+import { logTicks } from "../src/report/curves";
 
 const cell = (metric: string, name: string, value: number): CoverCell => ({
 	text: "+1",
@@ -77,5 +78,13 @@ describe("cells of the cover", () => {
 	it("belong together by factors and variant", () => {
 		const all = spotsOf(cover(joint));
 		expect(sameCell(all[0] as never, all).map((spot) => spot.cell.metric)).toEqual(["iops", "lat"]);
+	});
+});
+
+describe("ticks of a logarithmic curve", () => {
+	it("are several, whatever it spans", () => {
+		expect(logTicks(164, 5045)).toEqual([300, 1000, 3000]);
+		expect(logTicks(2, 3000)).toEqual([10, 100, 1000]);
+		expect(logTicks(1, 1e6)).toEqual([1, 100, 1e4, 1e6]);
 	});
 });

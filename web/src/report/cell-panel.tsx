@@ -54,7 +54,7 @@ function CellView({ spot }: { spot: Spot }) {
 				</div>
 			</header>
 			<Metrics spot={spot} />
-			<Curves spot={spot} width={560} height={240} />
+			<Curves spot={spot} width={Math.min(560, innerWidth - 40)} height={240} />
 			<Maps spot={spot} />
 			<SeriesOfArms spot={spot} />
 			<Runs spot={spot} />
@@ -124,7 +124,7 @@ function Metrics({ spot }: { spot: Spot }) {
 				</table>
 			</section>
 			{verdicts.map(([level, text]) => (
-				<p key={level}>
+				<p key={level} class="cell-verdict">
 					<Badge level={level as "SUSPECT" | "INVALID"} /> {text}
 				</p>
 			))}

@@ -121,11 +121,7 @@ function scaleOf(values: readonly number[], bottom: number, top: number) {
 	if (low > 0 && high / low > 20) {
 		const [first, last] = [Math.log10(low), Math.log10(high)];
 		const at = (value: number) => bottom - ((Math.log10(value) - first) / (last - first)) * (bottom - top);
-		const decades = Array.from(
-			{ length: Math.floor(last) - Math.ceil(first) + 1 },
-			(_, i) => 10 ** (Math.ceil(first) + i),
-		);
-		return { at, ticks: decades.length > 4 ? decades.filter((_, i) => i % 2 === 0) : decades };
+		return { at, ticks: logTicks(low, high) };
 	}
 	const [start, end] = [Math.min(0, low), Math.max(0, high) || 1];
 	const at = (value: number) => bottom - ((value - start) / (end - start)) * (bottom - top);
@@ -135,6 +131,17 @@ function scaleOf(values: readonly number[], bottom: number, top: number) {
 	const first = Math.ceil(start / step);
 	const ticks = Array.from({ length: Math.floor(end / step) - first + 1 }, (_, i) => (first + i) * step);
 	return { at, ticks };
+}
+
+/** Powers of ten between two values; of few also three times a power, of many every second. */
+export function logTicks(low: number, high: number): number[] {
+	const [first, last] = [Math.floor(Math.log10(low)), Math.floor(Math.log10(high))];
+	const powers = Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
+	const within = (factors: readonly number[]) =>
+		powers.flatMap((power) => factors.map((factor) => factor * power)).filter((value) => value >= low && value <= high);
+	const decades = within([1]);
+	if (decades.length > 4) return decades.filter((_, i) => i % 2 === 0);
+	return decades.length < 3 ? within([1, 3]) : decades;
 }
 
 /** Which heads are written: all of up to eight, else about eight. */

@@ -72,6 +72,9 @@ _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "un
 MOST_BUCKETS = 2**15
 """Equal buckets that maps of different ranges share at most: more than a map can have."""
 
+TABLE = 2**20
+"""Indices up to which buckets are looked up in a table."""
+
 UNITS: dict[Y, str] = {
     "latency": "ns",
     "offset": "B",
@@ -192,12 +195,7 @@ class HeatCounts:
         """`columns` columns in one, and `steps` bits of resolution fewer; both exact."""
         if columns == 1 and not steps:
             return self
-        index = self.index
-        if steps:
-            fine = np.unique(index)
-            index = np.array(self.grid.coarse_indices(fine.tolist(), steps), dtype=np.int64)[
-                np.searchsorted(fine, index)
-            ]
+        index = self._coarse_index(steps) if steps else self.index
         column, index, count = canonical(self.column // columns, index, self.count)
         whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
         window = (
@@ -217,6 +215,18 @@ class HeatCounts:
             lost_at=sum_losses((at // columns, kind, lost) for at, kind, lost in self.lost_at),
             gaps=tuple((first, past) for first, past in whole if first < past),
         )
+
+    def _coarse_index(self, steps: int) -> Integers:
+        """The bucket of each cell on the grid with `steps` bits fewer."""
+        most = int(self.index.max(initial=0))
+        # a table by index takes a fifth of the time of sorted unique indices
+        fine = np.flatnonzero(np.bincount(self.index)) if most < TABLE else np.unique(self.index)
+        coarse = np.array(self.grid.coarse_indices(fine.tolist(), steps), dtype=np.int64)
+        if most >= TABLE:
+            return coarse[np.searchsorted(fine, self.index)]
+        table = np.zeros(most + 1, dtype=np.int64)
+        table[fine] = coarse
+        return table[self.index]
 
     def within(self, whole: HeatCounts) -> HeatCounts:
         """Of each cell at most what the whole has there. For parts of a recording that grew after

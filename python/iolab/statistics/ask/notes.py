@@ -27,7 +27,7 @@ TRIES = 5
 """Files of so many kinds may turn out to be damaged one after the other."""
 
 MOST_ANSWERS = 32
-MOST_BYTES = 4 << 20
+MOST_BYTES = 16 << 20
 """Answers to one recording that are remembered, and the size of their arrays."""
 
 _guard = threading.Lock()
