@@ -6,8 +6,9 @@ Usage: bench_nfs.py SERVER CLIENT FILE, such as bench_nfs.py rig:server rig:clie
 client has the server's export mounted, and FILE (4 MiB at least) is read by direct I/O, in blocks of
 16 KiB by 4 jobs, as fast as possible. Without names, the server refuses groups of fanotify
 (`fs.fanotify.max_user_groups` is 0 meanwhile): that needs root there, and nothing else that watches
-files may start. Prints the change of throughput and of mean latency with its interval (log ratios of
-rounds, t), operations recorded and lost, and the CPU time of the probe.
+files may start. The former value is restored however the benchmark ends. Prints the change of
+throughput and of mean latency with its interval (log ratios of rounds, t), operations recorded and
+lost, and the CPU time of the probe.
 IOLAB_BENCH_SECONDS (20) and IOLAB_BENCH_PAIRS (6) in the environment make it shorter or surer.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iolab.hosts.base.host import Host
+from iolab.hosts.base.host import Host, text_or_none
 from iolab.hosts.kinds.parse import host_named
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Stack
@@ -38,6 +40,14 @@ ROUNDS = int(os.environ.get("IOLAB_BENCH_PAIRS", "6"))
 NOT, BARE, NAMED = ARMS = ("no recording", "without names", "with names")
 GROUPS = "/proc/sys/fs/fanotify/max_user_groups"
 START_SECONDS = 300
+HOLD = """
+before=$(cat "$1") || exit 1
+sleep 1000000 &
+trap 'echo "$before" > "$1"; kill $!' EXIT
+trap 'exit 0' TERM HUP INT
+echo "$2" > "$1" && wait
+"""
+"""Set a file to a value until the end of the process."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,11 @@ def read_while_recorded(
     server: str, client: Host, file: str, place: Path
 ) -> tuple[Load, dict[str, Any]]:
     """The load, and the status of the recording at its end."""
-    words = [*IOLAB, "record", "nfs", "--host", server, "--budget", "none", "-q", "-o", str(place)]
+    limit = f"{START_SECONDS + SECONDS * 10 + 60:g}s"
+    words = [
+        *(*IOLAB, "record", "nfs", "--host", server, "--budget", "none", "-q"),
+        *("--duration", limit, "-o", str(place)),
+    ]
     recorder = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START_SECONDS
@@ -83,20 +97,25 @@ def read_while_recorded(
 
 
 @contextmanager
-def no_names(server: Host) -> Iterator[None]:
-    """The server refuses groups of fanotify."""
-    before = server.run(["cat", GROUPS]).stdout.strip()
-    try:
-        set_groups(server, "0")
-        yield
-    finally:
-        set_groups(server, before)
-
-
-def set_groups(server: Host, number: str) -> None:
-    answer = server.run(["sh", "-c", 'echo "$1" > "$2"', "sh", number, GROUPS])
-    if answer.exit_code:
-        raise SystemExit(f"bench_nfs: {GROUPS} cannot be set on {server.name}: {answer.stderr}")
+def setting(host: Host, path: str, value: str) -> Iterator[None]:
+    """A setting of the host's kernel has this value. A process of the host holds it, and restores
+    the former value when it is ended, or when this program or the connection ends: also by SIGKILL.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        process = host.start(
+            ["sh", "-c", HOLD, "sh", path, value],
+            cwd=place,
+            stdout=place / "out",
+            stderr=place / "err",
+        )
+        try:
+            while text_or_none(host, path) != value:
+                if process.wait(0.1) is not None:
+                    raise SystemExit(f"bench_nfs: {path} cannot be set on {host.name}")
+            yield
+        finally:
+            process.end()
 
 
 def measure(arm: str, server: Host, client: Host, file: str) -> Load:
@@ -106,7 +125,7 @@ def measure(arm: str, server: Host, client: Host, file: str) -> Load:
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()), "recording")
         if arm == BARE:
-            stack.enter_context(no_names(server))
+            stack.enter_context(setting(server, GROUPS, "0"))
         load, status = read_while_recorded(server.name, client, file, place)
         reads = query(Recording(place), "nfs.ops[op=read][file]")
         assert isinstance(reads, Stack)
@@ -127,6 +146,7 @@ def main() -> None:
     if len(sys.argv) != 4:
         print("bench_nfs: left out: needs SERVER CLIENT FILE")
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     server, client = host_named(sys.argv[1]), host_named(sys.argv[2])
     file = sys.argv[3]
     read(client, file)

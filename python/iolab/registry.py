@@ -34,6 +34,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "zpool-sizes": "iolab.formats.zfs.zpool_histogram_log:ZpoolSizesLog",
         "block": "iolab.formats.host.recorder_log:BlockLog",
         "syscall": "iolab.formats.host.recorder_log:SyscallLog",
+        "nfs": "iolab.formats.host.recorder_log:NfsLog",
         "counters": "iolab.formats.host.recorder_log:CountersLog",
         "perf-script": "iolab.formats.profiles.perf_script:PerfScript",
         "folded": "iolab.formats.profiles.folded:Folded",
@@ -43,6 +44,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "memory": "iolab.formats.host.memory_log:MemoryCounters",
         "vmstat": "iolab.formats.host.vmstat_log:VmstatCounters",
         "pressure": "iolab.formats.host.pressure_log:PressureCounters",
+        "network": "iolab.formats.host.network_log:NetworkCounters",
         "arcstats": "iolab.formats.zfs.kstat_log:ArcstatsCounters",
         "zil": "iolab.formats.zfs.kstat_log:ZilCounters",
         "dmu_tx": "iolab.formats.zfs.kstat_log:DmuTxCounters",
@@ -95,6 +97,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "zpool-sizes": "iolab.sources.zpool_iostat:ZpoolSizesSource",
         "block": "iolab.sources.block:BlockSource",
         "syscall": "iolab.sources.syscall:SyscallSource",
+        "nfs": "iolab.sources.nfs:NfsSource",
         "counters": "iolab.sources.recorded_counters:RecordedCounters",
     },
     "renderer": {

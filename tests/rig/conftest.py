@@ -22,6 +22,8 @@ def host() -> Iterator[RigHost]:
     if RIG not in os.environ:
         pytest.skip(f"no rig is up for tests ({RIG}): 'make rig-test' starts one")
     with RigHost(RigOptions(name=os.environ[RIG])) as host:
+        # otherwise each test loads modules, and unloads them at its end
+        host.run(["openzfs-use", "2.1"], timeout=300)
         yield host
 
 

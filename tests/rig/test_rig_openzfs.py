@@ -15,6 +15,10 @@ from iolab.cli.main import run as iolab
 from iolab.errors import RunError
 from iolab.hosts.kinds.rig import RigHost, RigOptions, running_machine
 from iolab.hosts.ssh.remote_paths import scratch_on
+from iolab.rigs.builds import BuildRecord
+from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
+from iolab.rigs.host_directory import HostDirectory
+from iolab.rigs.recipe import find_rig
 from iolab.run.study import run_study
 from iolab.study.plan import PlannedRun
 from iolab.targets.base import Permissions, RunContext
@@ -145,6 +149,48 @@ target.module_parameters = { zfs_dirty_data_max = 67108864 }
     assert iolab(["compare", str(results)]) == 0
     if before:
         assert [build.branch for build in builds(host) if build.loaded] == before
+
+
+def test_a_build_below_its_own_directory_is_loaded_and_deleted(
+    root: Path, host: RigHost, tmp_path: Path
+) -> None:
+    host.run(["openzfs-use", "--none"], timeout=300)
+    directory = HostDirectory(host)
+    HostBuildMaker(find_rig(str(root / "rigs/openzfs")), host, lambda said: None)._prepare("own")
+    directory.run('cp -a /opt/openzfs/2.3 "$1/own"', "can't be copied")
+    directory.run('ln -s openzfs-program "$1/.bin/zpool"', "can't be linked")
+    record = BuildRecord("own", "2.3", "d", "", {}, "", "2.3")
+    directory.put(f"{directory.path}/own/build.json", json.dumps(record.as_data()))
+    host_builds = HostBuilds(host)
+    try:
+        assert host_builds.records() == [record]
+        target = pool(host, tmp_path, layout="mirror:2", build="own")
+        try:
+            target.open(1 << 20)
+            target.begin(RunContext("0001-aa", "cell", 1, 1 << 20))
+            assert host.which("zpool") == f"{directory.path}/.bin/zpool"
+            facts = target.observe()
+            assert (facts["build"]["loaded"], facts["build"]["record"]["name"]) == ("own", "own")
+            assert (
+                facts["build"]["modules"]["zfs"]["srcversion"] == facts["build"]["expected"]["zfs"]
+            )
+            with pytest.raises(RunError, match="is loaded"):
+                host_builds.delete("own")
+            refused = host.run([f"{directory.path}/.bin/openzfs-use", "--none"], timeout=300)
+            assert (refused.exit_code, "pools are imported" in refused.stderr) == (1, True)
+            target.end("0001-aa")
+        finally:
+            target.close()
+        assert not host.is_directory("/sys/module/zfs")
+        broken = 'printf x > "$1/own/lib/modules/$(uname -r)/extra/spl.ko"'
+        directory.run(broken, "can't be damaged")
+        failed = host.run(["openzfs-use", "own"], timeout=300)
+        assert failed.stderr.startswith("openzfs-use: the modules of build own can't be loaded")
+        assert failed.stderr.count("\n") == 1
+    finally:
+        host_builds.delete("own")
+    assert not host.is_directory("/opt/iolab")
+    assert host.run(["openzfs-use", "2.1"], timeout=300).exit_code == 0
 
 
 def test_a_pool_that_cannot_be_made_fails_with_zpools_words(host: RigHost, tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ brings comes later than they do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 PATIENCE = 60_000
 """Ms that a page has for what it is asked to do, however busy the machine is."""
 
@@ -40,6 +44,21 @@ def until(page: Any, holds: Callable[[], object], words: str = "") -> None:
             return
         page.wait_for_timeout(100)
     assert holds(), words
+
+
+def violations(page: Any, impacts: Collection[str] = ("serious", "critical")) -> list[str]:
+    """Rules of accessibility that axe-core finds violated by a page, with the first element of
+    each. The test is skipped where axe-core is not installed."""
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+    if page.evaluate("typeof axe === 'undefined'"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        f"{rule['id']}: {rule['help']}: {rule['nodes'][0]['html'][:200]}"
+        for rule in found
+        if rule["impact"] in impacts
+    ]
 
 
 def typed(page: Any, keys: Sequence[str]) -> None:

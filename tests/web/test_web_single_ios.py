@@ -19,7 +19,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
-from support.browser import expect
+from support.browser import expect, violations
 from support.recordings import SECOND, START
 from support.service import serving
 from support.worksheet import drawn, frame, part, picture, settled, visited
@@ -134,6 +134,7 @@ def test_one_io_is_shown_through_the_layers_by_keys_alone(browser: Any, layered:
         line = page.locator(".io-line table tbody tr")
         expect(line.first).to_contain_text("file call")
         assert "this I/O" in line.nth(1).inner_text()
+        assert violations(page) == []
         picture(page, "single-io")
         page.keyboard.press("Escape")
         expect(page.locator(".io-list")).to_have_count(0)

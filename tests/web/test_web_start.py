@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from iolab.report.page.html import bundle_file
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
+from support.browser import violations
 from support.service import recorded, serving
 from support.studies import history_of_studies
 from support.worksheet import _INK, visited
@@ -98,31 +98,16 @@ def test_nothing_is_wider_than_the_page(browser: Any, start_listener: Listener, 
         assert page.evaluate(fits)
 
 
-def test_nothing_serious_is_found_by_axe(
-    browser: Any, start_listener: Listener, root: Path
-) -> None:
-    axe = root / "web" / "node_modules" / "axe-core" / "axe.min.js"
-    if not axe.exists():
-        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+def test_nothing_serious_is_found_by_axe(browser: Any, start_listener: Listener) -> None:
     with visited(browser, start_listener.url, width=1440, height=900) as page:
         all_read(page)
-        page.evaluate(axe.read_text(encoding="utf-8"))
-
-        def serious() -> list[str]:
-            violations = page.evaluate("async () => (await axe.run()).violations")
-            return [
-                f"{item['id']}: {item['nodes'][0]['html'][:200]}"
-                for item in violations
-                if item["impact"] in ("serious", "critical")
-            ]
-
-        assert serious() == []
+        assert violations(page) == []
         page.get_by_role("link", name="History history").first.click()
         page.locator(".changes button").first.click()
         page.locator(".change .side h4").first.wait_for()
-        assert serious() == []
+        assert violations(page) == []
         page.click("#theme")
-        assert serious() == []
+        assert violations(page) == []
 
 
 def test_the_bundle_is_small() -> None:

@@ -9,27 +9,13 @@ from typing import Any
 import pytest
 
 from iolab.server.http.serve import Listener
-from support.browser import expect
+from support.browser import expect, violations
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, picture, settled, visited
 
 pytestmark = pytest.mark.browser
 
 LATENCY, OPS = "io.ops[latency]", "io.ops"
-
-
-def serious(page: Any) -> list[str]:
-    """What axe-core finds of a page."""
-    axe = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-    if not axe.exists():
-        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
-    page.evaluate(axe.read_text(encoding="utf-8"))
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{rule['id']}: {rule['nodes'][0]['html'][:200]}"
-        for rule in found["violations"]
-        if rule["impact"] in ("serious", "critical")
-    ]
 
 
 def shown(page: Any) -> tuple[int, int]:
@@ -53,7 +39,7 @@ def test_a_mark_is_set_by_keys_and_seen_by_another_viewer(
     row = page.locator(".sheet-dialog tr", has_text="fan replaced")
     row.wait_for()
     assert "as loud as before" in row.inner_text()
-    assert serious(page) == []
+    assert violations(page) == []
     other = open_page(part(LATENCY), width=390, color_scheme="dark")
     drawn(other, LATENCY)
     mark = other.locator(".overview .mark.user")
@@ -77,7 +63,7 @@ def test_an_alert_begins_from_a_graph_and_is_previewed(open_page: Any) -> None:
     expect(preview).to_contain_text("raised once")
     page.get_by_label("Limit").fill("100000")
     expect(preview).to_contain_text("It would not have been raised.")
-    assert serious(page) == []
+    assert violations(page) == []
     before = frame(page, LATENCY).count()
     page.get_by_role("button", name="Save").click()
     page.locator("[data-alert=slow]").wait_for()
@@ -107,7 +93,7 @@ def test_a_replay_moves_all_graphs_and_makes_a_clip(
                 # of 1000; the address is written once the replay rests
                 "() => Number(document.querySelector('#position').value) > 60"
             )
-            assert serious(page) == []
+            assert violations(page) == []
             page.click("#clip")
         download.value.save_as(tmp_path / "clip.webm")
         data = (tmp_path / "clip.webm").read_bytes()
@@ -160,7 +146,7 @@ def test_two_cells_of_offsets_choose_a_time(
             page.keyboard.press(key)
         expect(words).to_contain_text("1.02 seconds")
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
-        assert serious(page) == []
+        assert violations(page) == []
         picture(page, f"sub-second-{width}")
         page.locator(".show-range").click()
         settled(page)

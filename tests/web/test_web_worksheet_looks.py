@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iolab.report.page.html import bundle_file
-from support.browser import expect
+from support.browser import expect, violations
 from support.worksheet import add, drawn, frame, part, picture, settled
 
 pytestmark = pytest.mark.browser
@@ -93,23 +92,13 @@ def test_the_bundle_is_small() -> None:
     assert size < FEWEST_BYTES, f"{size} bytes in gzip"
 
 
-def test_nothing_serious_is_found_by_axe(open_page: Any, root: Path) -> None:
-    axe = root / "web" / "node_modules" / "axe-core" / "axe.min.js"
-    if not axe.exists():
-        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+def test_nothing_serious_is_found_by_axe(open_page: Any) -> None:
     page = open_page()
     page.wait_for_selector(".welcome")
 
     def look(where: str) -> None:
-        found = page.evaluate("async () => (await axe.run()).violations")
-        serious = [
-            f"{where}: {each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
+        assert violations(page) == [], where
 
-    page.evaluate(axe.read_text(encoding="utf-8"))
     look("empty")
     page.locator(".cards button").first.click()
     add(page, OP)

@@ -15,6 +15,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
+from support.browser import violations
 from support.recordings import SECOND, START, events
 from support.service import serving
 from support.worksheet import drawn, part, visited
@@ -63,6 +64,8 @@ def test_a_fault_is_named_and_marked(browser: Any, slow_listener: Listener, widt
         sentence.wait_for()
         assert "latency" in sentence.inner_text()
         assert "since 22:14:05" in sentence.inner_text()
+        # the sentence stays in sight of the graph that shows it
+        assert sentence.evaluate("node => node.getBoundingClientRect().top >= 0")
         page.locator(".who .drill").first.wait_for()
         heights = page.locator(".who .drill svg").evaluate_all(
             "icons => icons.map(icon => icon.getBoundingClientRect().height)"
@@ -70,5 +73,6 @@ def test_a_fault_is_named_and_marked(browser: Any, slow_listener: Listener, widt
         assert heights
         assert 5 < min(heights) <= max(heights) < 30
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        assert violations(page) == []
         page.get_by_role("button", name="Close what is odd").click()
         assert page.locator(".odd").count() == 0

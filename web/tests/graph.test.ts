@@ -13,7 +13,7 @@ import { graphKeys } from "../src/worksheet/graph/keys";
 import { cutOf, Foot, held, togetherOf } from "../src/worksheet/graph/list";
 import { boundWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
 import { amount, chosenSum, rate, rowWords } from "../src/worksheet/graph/values";
-import { inOrder, narrow } from "../src/worksheet/graph/who";
+import { narrow } from "../src/worksheet/graph/who";
 import { fitting, keyed, wrapped } from "../src/worksheet/pages/export";
 
 const entry = (name: string, stacks: string[], maps: string[]): StatisticFacts => ({
@@ -341,15 +341,6 @@ describe("keys", () => {
 	it("are each there once, with words", () => {
 		expect(new Set(graphKeys.map((each) => each.key)).size).toBe(graphKeys.length);
 		for (const each of graphKeys) expect(each.words.length).toBeGreaterThan(5);
-	});
-});
-
-describe("fields of the marked I/Os", () => {
-	const ordered = (...fields: string[]) => inOrder(fields.map((field) => ({ field }))).map(({ field }) => field);
-	it("begin with the process where its threads differ, and keep their order otherwise", () => {
-		expect(ordered("size", "pid", "thread", "process", "op")).toEqual(["size", "process", "pid", "thread", "op"]);
-		expect(ordered("thread", "size", "pid")).toEqual(["pid", "size", "thread"]);
-		expect(ordered("device", "op")).toEqual(["device", "op"]);
 	});
 });
 

@@ -11,6 +11,7 @@ import {
 	momentWords,
 	moved,
 	nextMultiple,
+	shiftWords,
 	spanWords,
 	zoomed,
 } from "../src/worksheet/times";
@@ -130,6 +131,11 @@ describe("time", () => {
 		expect(lengthWords(7199 * SECOND)).toBe("2 hours");
 		expect(lengthWords(90 * 60 * SECOND)).toBe("90 minutes");
 		expect(lengthWords(29_871 * 60 * SECOND)).toBe("20 days 18 hours");
+		expect([76.92 * SECOND, -60 * SECOND, 0].map(shiftWords)).toEqual([
+			"76.92 seconds earlier",
+			"1 minute later",
+			"the same time",
+		]);
 		expect(lengthWords(20 * 86_400 * SECOND)).toBe("20 days");
 		expect(lengthWords(121.4 * SECOND)).toBe("2 minutes 1 second");
 		expect(momentWords(START)).toBe("2023-11-14 22:13:20");

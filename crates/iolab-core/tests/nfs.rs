@@ -20,6 +20,8 @@ use proptest::prelude::*;
 use rings::Kernel;
 
 const KERNEL: &str = "linux-6.1-nfsd";
+/// Kernels of which the descriptions were recorded.
+const KERNELS: [&str; 2] = [KERNEL, "linux-6.12-nfsd"];
 const EPOCH: i64 = 1_000_000;
 /// A thread of the server.
 const THREAD: u32 = 233;
@@ -76,7 +78,11 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let kernel = Kernel::read(KERNEL);
+        Self::of(KERNEL)
+    }
+
+    fn of(kernel: &str) -> Self {
+        let kernel = Kernel::read(kernel);
         let fields = Fields::find(|name| kernel.formats.get(name)).unwrap();
         Self { kernel, nfs: Nfs::new(fields, EPOCH), rows: Rows::default() }
     }
@@ -185,6 +191,47 @@ fn recorded_pages_become_the_operations_that_clients_asked_for() {
     assert!((45_300..45_589).contains(&latency(write)), "{}", latency(write));
     let write = four.iter().find(|operation| operation.op == "write").unwrap();
     assert!((108_400..108_744).contains(&latency(write)), "{}", latency(write));
+}
+
+#[test]
+fn records_of_each_kernel_become_the_same_operations() {
+    let of_kernels = KERNELS.map(|kernel| {
+        let mut server = Server::of(kernel);
+        server.start(100, 7, "nfsd", 3, "WRITE");
+        server.io(110, "nfsd_write_start", 7, 4096, ("len", 8192));
+        server.io(120, "nfsd_write_io_done", 7, 4096, ("len", 8192));
+        server.reply(130, 7);
+        server.start(200, 8, "nfsd", 4, "COMPOUND");
+        server.end(210, "OP_SEQUENCE", 1, 3, 0);
+        server.end(215, "OP_PUTFH", 2, 3, 0);
+        server.io(220, "nfsd_read_start", 8, 0, ("len", 65536));
+        server.io(230, "nfsd_read_io_done", 8, 0, ("len", 65536));
+        server.end(240, "OP_READ_PLUS", 3, 3, 0);
+        server.reply(250, 8);
+        server.start(300, 9, "nfsd", 3, "READ");
+        server.io(310, "nfsd_read_start", 9, 0, ("len", 8192));
+        server.io(320, "nfsd_read_err", 9, 0, ("status", -5i64 as u64));
+        server.reply(330, 9);
+        server.start(400, 10, "nfsd", 3, "READ");
+        server.take(410, "nfsd_fh_verify_err", &[("xid", 10), ("fh_hash", 0xabc), ("error", 70)], &[]);
+        server.reply(420, 10);
+        server.start(500, 11, "nfsd", 3, "READ");
+        server.take(510, "svc_drop", &[("xid", 11)], &[]);
+        assert_eq!((server.nfs.counts.unpaired, server.nfs.counts.damaged), (0, 0), "{kernel}");
+        server.operations()
+    });
+    assert_eq!(of_kernels[0], of_kernels[1]);
+    let words: Vec<_> =
+        of_kernels[1].iter().map(|o| (o.op, o.procedure.as_str(), o.latency, o.size, o.error.as_deref())).collect();
+    assert_eq!(
+        words,
+        [
+            ("write", "WRITE", Some(30), Some(8192), None),
+            ("read", "READ_PLUS", Some(50), Some(65536), None),
+            ("read", "READ", Some(30), None, Some("EIO")),
+            ("read", "READ", Some(20), None, Some("NFS3ERR_STALE")),
+        ]
+    );
 }
 
 #[test]

@@ -15,12 +15,11 @@ from .completion import complete_rigs
 from .output import say, tell, tell_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from ..hosts.kinds.rig import RigState
     from ..hosts.ssh.host import SshHost
     from ..rigs.builds import BuildRecord
-    from ..rigs.kernels import KernelRecord
     from ..rigs.network import Link
 
 
@@ -191,20 +190,26 @@ def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
     from ..rigs.host_builds import HostBuilds
     from ..rigs.recipe import find_rig
 
+    programs: dict[str, list[str]] = {}
     if host is not None:
         with _ssh_host(host) as machine:
             host_builds = HostBuilds(machine)
             if delete is not None:
                 host_builds.delete(delete)
-            rows = host_builds.records()
+            rows, programs = host_builds.records(), host_builds.programs()
     else:
         home = rig_home(find_rig(rig).name)
         if delete is not None:
             delete_build(home, delete)
         rows = list(records(home))
-    _tell_records(
-        "builds", rows, [*map(_build_words, rows)], style, "there is no build of your own"
-    )
+    if style == "json":
+        data = [record.as_data() for record in rows]
+        extra = {} if host is None else {"programs": programs}
+        tell_json({"schema": 1, "kind": "builds", "builds": data, **extra})
+        return 0
+    lines = [f"{record.name:<16}{_build_words(record)}" for record in rows]
+    lines += [f"{key}  {', '.join(names)}" for key, names in programs.items()]
+    tell(*(lines or ["there is no build of your own"]))
     return 0
 
 
@@ -215,23 +220,6 @@ def _build_words(record: BuildRecord) -> str:
         f"{record.version}; {record.sources}{revision}; sources {record.digest[:12]}; "
         f"kernel {kernels}; {record.compiler}; {record.seconds:.0f} s; {record.configure}"
     )
-
-
-def _tell_records(
-    kind: str,
-    records: Sequence[BuildRecord | KernelRecord],
-    words: Sequence[str],
-    style: str,
-    empty: str,
-) -> None:
-    """List builds or kernels. `words`: what to write of each; `empty`: if there is none."""
-    if style == "json":
-        tell_json({"schema": 1, "kind": kind, kind: [record.as_data() for record in records]})
-    elif not records:
-        tell(empty)
-    else:
-        lines = zip(records, words, strict=True)
-        tell(*(f"{record.name:<16}{text}" for record, text in lines))
 
 
 @command.command()
@@ -252,8 +240,14 @@ def kernels(rig: str, delete: str | None, style: str) -> int:
     if delete is not None:
         delete_kernel(home, delete)
     rows = list(kernel_records(home))
-    words = [f"{row.release}; {row.sources}; {row.seconds:.0f} s" for row in rows]
-    _tell_records("kernels", rows, words, style, "no kernel was added")
+    if style == "json":
+        data = [record.as_data() for record in rows]
+        tell_json({"schema": 1, "kind": "kernels", "kernels": data})
+        return 0
+    if not rows:
+        tell("no kernel was added")
+    for record in rows:
+        tell(f"{record.name:<16}{record.release}; {record.sources}; {record.seconds:.0f} s")
     return 0
 
 

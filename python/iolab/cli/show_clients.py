@@ -41,7 +41,7 @@ def client_lines(runs: Sequence[Run]) -> list[str]:
         low, high = min(value for _, value in own), max(value for _, value in own)
         sums = [(value, total) for run, value in own if (total := run.value(metric))]
         share = (
-            f", {100 * sum(value for value, _ in sums) / sum(total for _, total in sums):.1f} % of the sum"
+            f", {100 * sum(value for value, _ in sums) / sum(total for _, total in sums):.1f} % of the sum of these runs"
             if sums
             else ""
         )

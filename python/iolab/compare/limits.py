@@ -23,6 +23,7 @@ BUSY = (
     ("CPU", "host.cpu.busy", 0.9),
     ("busiest CPU", "host.cpu.busiest", 0.95),
     ("devices", "device.util", 0.95),
+    ("link", "host.net.util", 0.9),
 )
 """What can be saturated: name, metric, least mean. Utilization of a device that serves several I/Os
 at once is no proof (iostat(1), %util)."""

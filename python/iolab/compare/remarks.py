@@ -10,7 +10,7 @@ from typing import Any
 
 from ..metrics import Metric
 from ..results.evidence.completeness import Standing, unreadable_runs
-from ..results.evidence.model import Run
+from ..results.evidence.model import KERNEL, Run
 from ..units import format_quantity
 from ..verdict import Level
 from .axes import Axes, level_text
@@ -265,6 +265,8 @@ def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
     for run in runs:
         for name, value in run.environment.items():
             values.setdefault(name, set()).add(value)
+    # a study that names the kernel of each run compares kernels
+    intended = {KERNEL} if all(KERNEL in run.plan.extra for run in runs) else set()
     if len(hosts) == 1:
         differences += [
             Warning(
@@ -272,7 +274,7 @@ def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
                 f"hidden variation: {name} of the host differs between runs ({_list_texts(texts)})",
             )
             for name, texts in values.items()
-            if len(texts) > 1 and name not in shown
+            if len(texts) > 1 and name not in shown and name not in intended
         ]
     return differences
 

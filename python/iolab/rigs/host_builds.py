@@ -71,7 +71,7 @@ _INSTALL = "\n".join(
 )
 _LIST = "\n".join(
     (
-        'cd "$1" 2>/dev/null || exit 0',
+        'cd "$1/$2" 2>/dev/null || exit 0',
         "for file in */build.json; do",
         '  if [ -f "$file" ]; then echo "${file%/build.json} $(tr \'\\n\' \' \' < "$file")"; fi',
         "done",
@@ -102,15 +102,27 @@ class HostBuilds:
         self._host, self._directory = host, HostDirectory(host)
 
     def records(self) -> list[BuildRecord]:
-        """The complete builds, by name."""
-        listing = self._host.run(["sh", "-c", _LIST, "sh", self._directory.path]).stdout
+        """The complete builds of OpenZFS, by name."""
         record_list = []
-        for line in listing.splitlines():
-            name, _, text = line.partition(" ")
+        for name, text in self._texts(""):
             record = parse_record(text)
             if record is not None and record.name == name and BUILD_NAME.fullmatch(name):
                 record_list.append(record)
         return record_list
+
+    def programs(self) -> dict[str, list[str]]:
+        """Complete builds of programs, `[builds]` of studies: key to names of the programs."""
+        builds: dict[str, list[str]] = {}
+        for key, text in self._texts(".programs"):
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+                builds[key] = sorted(map(str, json.loads(text)["programs"]))
+        return builds
+
+    def _texts(self, directory: str) -> list[tuple[str, str]]:
+        """Name and `build.json` of each build in a directory."""
+        command = ["sh", "-c", _LIST, "sh", self._directory.path, directory]
+        parts = [line.partition(" ") for line in self._host.run(command).stdout.splitlines()]
+        return [(name, text) for name, _, text in parts]
 
     def delete(self, name: str) -> None:
         """Delete a build with its sources, and with the last build everything of iolab's.
@@ -134,7 +146,7 @@ class HostBuilds:
             raise RunError(f"the build '{name}' can't be deleted: {reason}", where=self._host.name)
 
     def _names(self) -> str:
-        return ", ".join(record.name for record in self.records())
+        return ", ".join([*(record.name for record in self.records()), *self.programs()])
 
 
 class HostBuildMaker:

@@ -171,11 +171,13 @@ def end_unused() -> None:
 def card(link: Link, address: str) -> list[str]:
     """qemu's words for a machine's network card."""
     port = _port(address)
+    # the guest sees the speed of its link, as that of a real card; it is 1 Mbit/s at least
+    speed = f",speed={max(1, round(link.bits_per_s / 1e6))},duplex=full" if link.bits_per_s else ""
     return [
         "-netdev",
         f"stream,id=private,server=off,addr.type=unix,addr.path={_escape(_socket(link.network, port))}",
         "-device",
-        f"virtio-net-pci,netdev=private,romfile=,mac=52:54:00:77:00:{port:02x}",
+        f"virtio-net-pci,netdev=private,romfile=,mac=52:54:00:77:00:{port:02x}{speed}",
     ]
 
 

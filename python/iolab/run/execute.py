@@ -29,6 +29,8 @@ from ..targets.cache import drop_caches
 from ..workloads.base import Job, Load, StartTime, Workload
 from ..workloads.fio_ios import FOLDER
 from .actions import Actions
+from .build_places import watch_program
+from .client_recordings import ClientRecorders
 from .clients import Client, ClientLaunch, client_places, path_on_clients
 from .commands import CommandRunner
 from .environment import write_run_environment
@@ -41,7 +43,6 @@ from .picture import read_picture
 from .process_registry import Starts
 from .profiling import MARK, Profiler
 from .program_builds import ProgramUse
-from .program_watch import ProgramWatch
 from .record import RunEnd, plan_of
 from .recording import StudyRecorder
 from .tracing import active_tracing
@@ -94,6 +95,7 @@ class Executor:
         notice: Callable[[str], None],
         kernel_log: KernelLog | None = None,
         recorder: StudyRecorder | None = None,
+        client_recorders: ClientRecorders | None = None,
     ) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
         self._hooks, self._commands, self._kernel_log, self._recorder = (
@@ -103,6 +105,7 @@ class Executor:
             recorder,
         )
         self._starts, self._waiting, self._notice = starts, waiting, notice
+        self._client_recorders = client_recorders
 
     def execute(self, setting: RunSetting) -> RunEnd:
         """Do the run and write its evidence, `run.json` last: a directory without it was never
@@ -297,11 +300,14 @@ class Executor:
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
         recorder = self._recorder if setting.profiler is None else None
+        client_recorders = self._client_recorders if setting.profiler is None else None
         if recorder is not None:
             recorder.begin()
+        if client_recorders is not None:
+            client_recorders.begin()
         tracing = self._tracing(setting)
         use = setting.program
-        watch = None if use is None else ProgramWatch(use.program, use.file)
+        watch = None if use is None else watch_program(use.host, use.program, use.file)
         try:
             end = runner.run(
                 setting.directory,
@@ -322,8 +328,15 @@ class Executor:
                 status="failed",
                 reason="no profile: the load had ended before sampling began; say an earlier profile.after",
             )
+        facts = {
+            "variant": setting.run.cell.variant,
+            "factors": dict(setting.run.cell.factors),
+            "block": setting.run.block,
+        }
         if isinstance(launch, ClientLaunch):
             clients = launch.runs(setting.workload.window)
+            if client_recorders is not None:
+                clients = client_recorders.end(setting.name, clients, facts)
             end, window = replace(end, clients=clients), common_window(clients)
         else:
             window = setting.workload.window(setting.directory)
@@ -331,19 +344,7 @@ class Executor:
             window = end.span
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
-        recording = (
-            {}
-            if recorder is None
-            else recorder.end(
-                setting.name,
-                window,
-                {
-                    "variant": setting.run.cell.variant,
-                    "factors": dict(setting.run.cell.factors),
-                    "block": setting.run.block,
-                },
-            )
-        )
+        recording = {} if recorder is None else recorder.end(setting.name, window, facts)
         tracing = list(dict.fromkeys([*tracing, *self._tracing(setting)]))
         return replace(
             end,

@@ -14,10 +14,10 @@ from ..results.evidence.files import PASSES
 from ..sources.base import Source
 from ..workloads.base import Load
 from .actions import Actions
+from .build_places import Watch
 from .interrupts import Interrupts
 from .launch import Launch
 from .process_registry import Starts
-from .program_watch import ProgramWatch
 from .progress import Status
 from .record import RunEnd
 from .waiting import Wait
@@ -55,7 +55,7 @@ class LoadRunner:
         sources: Sequence[Source],
         actions: Actions,
         waiting: Callable[[float, float, Mapping[str, float]], None],
-        watch: ProgramWatch | None = None,
+        watch: Watch | None = None,
     ) -> RunEnd:
         """Run the load to its end or its limit. RunError where it can't be started, OSError where
         evidence can't be written.

@@ -26,6 +26,7 @@ from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.commands import refusals
 from ..units import format_quantity
 from ..workloads.base import Load, Workload
+from .client_recordings import ClientRecorders
 from .clients import LEAD, Clients, check_cells, load_of_all, of_client
 from .kernels import check_kernels
 from .process_registry import MARK
@@ -68,6 +69,14 @@ class Equipment:
             None
             if recorded is None
             else StudyRecorder(recorded, host, clock, directory, marked, notice)
+        )
+        self.client_recorders = ClientRecorders(
+            study.cells,
+            self._clients,
+            directory,
+            marked,
+            notice,
+            () if recorded is None else (host.name,),
         )
         self.profiler = (
             None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
@@ -129,6 +138,7 @@ class Equipment:
         versions = self.versions()
         if self.recorder is not None:
             self.recorder.check()
+        self.client_recorders.check()
         check_cells(self._study.cells, self._clients, self.workload)
         for cell in self._study.cells if self.builds.are_made else ():
             self.program(cell)

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds of programs under test, `[builds]` of a study.
 
-Each content is compiled once, in a directory of its own, which comes first in PATH for its runs.
-
-`<cache>/builds/KEY/` has `prefix` (where the commands install), the output of each command, and
-`build.json`, which is written last: a directory without it is deleted and built again. KEY is a
-digest of sources, commands, compilers and variables of the environment that compilers read.
+Each content is compiled once, in a directory of its own, which comes first in PATH for its runs. The
+key of a directory is a digest of sources, commands, compilers and variables that compilers read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import pwd
 import shlex
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
-from ..files import write_atomically
 from ..hosts.base.host import Host, need
-from ..hosts.facts.program_identity import program_identity
 from ..hosts.kinds.local import LocalHost
+from ..hosts.ssh.host import SshHost
 from ..rigs.build import first_error
 from ..rigs.source_tree import (
     BuildRequest,
@@ -46,15 +39,11 @@ from ..study.cells import Cell
 from ..study.commands import Command
 from ..study.load import Study
 from ..untrusted_text import visible
+from .build_places import FRESH, SCHEMA, BuildPlace, HostPlace, LocalPlace
 from .launch import last_line
 
-SCHEMA = 1
-RECORD_FILE = "build.json"
 _PREFIX = "{prefix}"
-_FRESH = "fresh-"
-"""Beginning of the names of directories with sources, followed by the process id of their iolab."""
 _COMPILERS = ("cc", "c++", "clang", "rustc", "go")
-_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "RUSTFLAGS")
 _LOOK, _REPORT = 0.2, 30.0
 """Seconds between looks at interrupts, and between messages of a command that runs long."""
 _VERSION_LIMIT = 10.0
@@ -114,13 +103,14 @@ class ProgramUse:
 
 
 class ProgramBuilds:
-    """The builds of a study on this machine."""
+    """The builds of a study, on its host."""
 
     def __init__(self, study: Study, host: Host, notice: Callable[[str], None]) -> None:
         self._study, self._host, self._notice = study, host, notice
         names = dict.fromkeys(cell.build for cell in study.cells if cell.build is not None)
         self._tables = {name: study.builds[name] for name in names}
         self._made: dict[str, ProgramBuild] = {}
+        self._build_place: BuildPlace | None = None
 
     @property
     def are_made(self) -> bool:
@@ -141,7 +131,7 @@ class ProgramBuilds:
         """RunError where a build can't be made, as far as that is known without making it."""
         for name, table in self._tables.items():
             with _clear_errors(name):
-                self._local_host()
+                self._place()
                 self._need_programs(self._request(name, table), table)
 
     def make(self, stopping: Callable[[], bool]) -> None:
@@ -157,16 +147,15 @@ class ProgramBuilds:
     def host(self, cell: Cell) -> Host:
         """The host of the cell's load, with its build first in PATH."""
         build = None if cell.build is None else self._made.get(cell.build)
-        return self._host if build is None else self._local_host().with_path(_bin(build.prefix))
+        return self._host if build is None else self._place().host(build.prefix)
 
     def environment(self, cell: Cell) -> dict[str, str]:
         """Variables for hooks and actions of the cell's runs; empty for a cell without a build."""
         build = None if cell.build is None else self._made.get(cell.build)
         if build is None:
             return {}
-        path = os.environ.get("PATH", os.defpath)
         return {
-            "PATH": f"{_bin(build.prefix)}{os.pathsep}{path}",
+            "PATH": self._place().path(build.prefix),
             "IOLAB_BUILD": build.name,
             "IOLAB_PREFIX": str(build.prefix),
         }
@@ -202,39 +191,37 @@ class ProgramBuilds:
         host = self.host(cell)
         return ProgramUse(wanted_program, host, host.which(program), self.environment(cell), build)
 
-    def _local_host(self) -> LocalHost:
-        if not isinstance(self._host, LocalHost):
-            raise RunError(
-                f"builds are made on this machine only, not on host '{self._host.name}'",
-                where="builds",
-                hint="run iolab on that host, or leave [builds] out",
-            )
-        return self._host
+    def _place(self) -> BuildPlace:
+        if self._build_place is None:
+            if isinstance(self._host, LocalHost):
+                self._build_place = LocalPlace(self._host)
+            elif isinstance(self._host, SshHost):
+                self._build_place = HostPlace(self._host)
+            else:
+                raise RunError(f"host '{self._host.name}' makes no builds", where="builds")
+        return self._build_place
 
     def _request(self, name: str, table: BuildTable) -> BuildRequest:
         return parse_request(f"{name}={table.sources}", self._study.directory)
 
     def _need_programs(self, request: BuildRequest, table: BuildTable) -> None:
-        base = Path(request.base)
+        base, local = Path(request.base), LocalHost()  # sources are fetched locally
         if request.revision:
-            need(self._host, "git", "git")
+            need(local, "git", "git")
         elif base.is_file():
-            need(self._host, "tar", "tar")
+            need(local, "tar", "tar")
         if request.patches:
-            need(self._host, "patch", "patch")
+            need(local, "patch", "patch")
         for command in table.commands:
             program = command.arguments[0]
             if "/" not in program and self._host.which(program) is None:
                 raise RunError(f"needs '{visible(program)}', which is not installed")
 
     def _make(self, name: str, table: BuildTable, stopping: Callable[[], bool]) -> ProgramBuild:
-        host, begin = self._local_host(), time.monotonic()
+        place, begin = self._place(), time.monotonic()
         request = self._request(name, table)
         self._need_programs(request, table)
-        home = builds_home()
-        home.mkdir(parents=True, exist_ok=True)
-        _delete_leftovers(home)
-        with tempfile.TemporaryDirectory(dir=home, prefix=f"{_FRESH}{os.getpid()}-") as directory:
+        with self._sources_directory(place) as directory:
             fresh = Path(directory, "source")
             fresh.mkdir()
             revision = fetch_sources(request, fresh)
@@ -243,60 +230,67 @@ class ProgramBuilds:
             facts = {
                 "digest": _content_digest(fresh),
                 "commands": [list(command.arguments) for command in table.commands],
-                "compilers": _compilers(host),
-                "variables": {key: os.environ[key] for key in _VARIABLES if os.environ.get(key)},
+                "compilers": _compilers(self._host),
+                "variables": dict(place.variables),
             }
             key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-            place = home / key
-            sources = {
-                "sources": request.sources,
-                "revision": revision,
-                "patches": patch_digests(request.patches),
-            }
-            with _lock_build(home / f"{key}.lock", lambda: _stop(stopping), self._notice, name):
-                record = _read_record(place)
+            with place.lock(key, self._waiting(name, stopping)):
+                record = place.read(key)
                 if record is None:
-                    shutil.rmtree(place, ignore_errors=True)
-                    _bin_of(place).mkdir(parents=True)
-                    fresh.rename(place / "source")
-                    self._compile(name, table, place, stopping)
-                    programs = _programs(_bin_of(place))
+                    place.begin(key, fresh)
+                    self._compile(name, table, key, stopping)
+                    programs = place.programs(key)
                     if not programs:
                         raise RunError(
                             "installed no program into its bin",
                             hint=f"install it by a command: [['install', '-t', '{_PREFIX}/bin', 'PROGRAM']]",
                         )
-                    record = {
-                        "schema": SCHEMA,
-                        **facts,
-                        "programs": programs,
-                        "seconds": round(time.monotonic() - begin, 1),
-                    }
-                    shutil.rmtree(place / "source", ignore_errors=True)
-                    write_atomically(place / RECORD_FILE, json.dumps(record, indent=1) + "\n")
-                    seconds = record["seconds"]
-                    self._notice(f"build {name}: compiled in {seconds} s; output in {place}")
-        prefix = place / "prefix"
-        version = self._version(table, prefix)
-        return ProgramBuild(name, prefix, {**record, **sources, "version": version})
+                    seconds = round(time.monotonic() - begin, 1)
+                    record = {"schema": SCHEMA, **facts, "programs": programs, "seconds": seconds}
+                    place.finish(key, record)
+                    self._notice(
+                        f"build {name}: compiled in {seconds} s; output in {place.name(key)}"
+                    )
+        sources = {
+            "sources": request.sources,
+            "revision": revision,
+            "patches": patch_digests(request.patches),
+        }
+        version = self._version(table, place.prefix(key))
+        return ProgramBuild(name, place.prefix(key), {**record, **sources, "version": version})
+
+    @staticmethod
+    def _sources_directory(place: BuildPlace) -> tempfile.TemporaryDirectory[str]:
+        """For the sources: on the file system of the builds, if they are on this machine."""
+        home = None
+        if isinstance(place, LocalPlace):
+            home = place.home
+            home.mkdir(parents=True, exist_ok=True)
+            place.delete_leftovers()
+        return tempfile.TemporaryDirectory(dir=home, prefix=f"{FRESH}{os.getpid()}-")
+
+    def _waiting(self, name: str, stopping: Callable[[], bool]) -> Callable[[], None]:
+        """What to do while another process makes the same build: say so once."""
+        notices = [f"build {name}: waiting for another iolab that makes the same build"]
+
+        def wait() -> None:
+            if notices:
+                self._notice(notices.pop())
+            _stop(stopping)
+
+        return wait
 
     def _compile(
-        self, name: str, table: BuildTable, place: Path, stopping: Callable[[], bool]
+        self, name: str, table: BuildTable, key: str, stopping: Callable[[], bool]
     ) -> None:
         """Run the commands in the source tree. Their output goes to `N.out` and `N.err`."""
-        begin = time.monotonic()
+        place, begin = self._place(), time.monotonic()
         for number, command in enumerate(table.commands, 1):
             _stop(stopping)
             text = visible(command.text)
             self._notice(f"build {name}: command {number} of {len(table.commands)}: {text[:200]}")
-            errors = place / f"{number}.err"
-            process = self._local_host().start(
-                _arguments(command, place / "prefix"),
-                cwd=place / "source",
-                stdout=place / f"{number}.out",
-                stderr=errors,
-                environment={"PREFIX": str(place / "prefix")},
-            )
+            arguments = _arguments(command, place.prefix(key))
+            process, errors = place.start(key, number, arguments)
             reported = time.monotonic()
             try:
                 while (code := process.wait(_LOOK)) is None:
@@ -305,7 +299,7 @@ class ProgramBuilds:
                     if now - begin > table.timeout:
                         raise RunError(
                             f"'{text[:80]}' was ended: the build took more than {table.timeout:g} s",
-                            hint=f"set builds.{name}.timeout; its output is in {place}",
+                            hint=f"set builds.{name}.timeout; its output is in {place.name(key)}",
                         )
                     if now - reported > _REPORT:
                         reported = now
@@ -315,18 +309,18 @@ class ProgramBuilds:
                 raise
             if code:
                 output = errors.read_text("utf-8", "replace")
-                reason = first_error(output.replace(f"{place / 'source'}/", ""))
+                reason = first_error(output.replace(f"{place.source(key)}/", ""))
                 raise RunError(
                     f"'{text[:80]}' failed with exit code {code}"
                     + (f": {visible(reason)}" if reason else visible(last_line(errors))),
-                    hint=f"its output is in {place}",
+                    hint=f"its output is in {place.name(key)}",
                 )
 
     def _version(self, table: BuildTable, prefix: Path) -> str:
         """The first line that the command for the version prints."""
         if table.version is None:
             return ""
-        host = self._local_host().with_path(_bin(prefix))
+        host = self._place().host(prefix)
         done = host.run(_arguments(table.version, prefix), timeout=_VERSION_LIMIT)
         lines = (done.stdout or done.stderr).strip().splitlines()
         if done.exit_code or not lines:
@@ -334,30 +328,6 @@ class ProgramBuilds:
                 f"'{visible(table.version.text)[:80]}' printed no version (exit code {done.exit_code})"
             )
         return visible(lines[0][:200])
-
-
-def builds_home() -> Path:
-    """Where builds are kept: `iolab/builds` in the cache directory of the user; of root under sudo."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if base.startswith("/") and "SUDO_UID" not in os.environ:
-        return Path(base) / "iolab" / "builds"
-    return Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / "iolab" / "builds"
-
-
-def _delete_leftovers(home: Path) -> None:
-    """Delete the sources that a killed iolab left."""
-    for path in home.glob(f"{_FRESH}*"):
-        pid = path.name.removeprefix(_FRESH).partition("-")[0]
-        if pid.isdecimal() and not Path("/proc", pid).exists():
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _bin_of(place: Path) -> Path:
-    return place / "prefix" / "bin"
-
-
-def _bin(prefix: Path) -> str:
-    return str(prefix / "bin")
 
 
 def _arguments(command: Command, prefix: Path) -> list[str]:
@@ -389,26 +359,6 @@ def _compilers(host: Host) -> dict[str, str]:
     return versions
 
 
-def _programs(directory: Path) -> dict[str, dict[str, str]]:
-    """Identity of each executable file of a directory, by name."""
-    programs = {}
-    for path in sorted(directory.iterdir()):
-        status = path.stat()
-        if stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:
-            programs[path.name] = program_identity(path)
-    return programs
-
-
-def _read_record(place: Path) -> dict[str, Any] | None:
-    """The record of a build; None where it is missing or damaged, or where its programs changed."""
-    try:
-        record = json.loads((place / RECORD_FILE).read_text("utf-8"))
-        is_whole = record["schema"] == SCHEMA and record["programs"] == _programs(_bin_of(place))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return record if is_whole else None
-
-
 def _stop(stopping: Callable[[], bool]) -> None:
     if stopping():
         raise KeyboardInterrupt
@@ -428,26 +378,3 @@ def _clear_errors(name: str) -> Iterator[None]:
     except OSError as error:
         file = "" if error.filename is None else f"{visible(os.fsdecode(error.filename))}: "
         raise RunError(f"can't be built: {file}{error.strerror or error}", where=where) from None
-
-
-@contextlib.contextmanager
-def _lock_build(
-    path: Path, wait: Callable[[], None], notice: Callable[[str], None], name: str
-) -> Iterator[None]:
-    """Hold the lock of a build; `wait` is called while another process has it."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        has_notice = False
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not has_notice:
-                    notice(f"build {name}: waiting for another iolab that makes the same build")
-                    has_notice = True
-                wait()
-                time.sleep(_LOOK)
-        yield
-    finally:
-        os.close(file)

@@ -10,7 +10,7 @@ from typing import Any
 from ..hosts.base.target_path import Place
 from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import ClientRun
-from ..results.evidence.model import PROGRAM_BUILD, SESSION, RunPlan
+from ..results.evidence.model import KERNEL, PROGRAM_BUILD, SESSION, RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
 from ..workloads.base import Job, Load
@@ -97,6 +97,8 @@ def plan_of(
         extra["profile"] = True
     if run.session:
         extra[SESSION] = run.session
+    if run.cell.kernel is not None:
+        extra[KERNEL] = run.cell.kernel
     if end.reason:
         extra["failure"] = end.reason
     return RunPlan(

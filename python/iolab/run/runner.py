@@ -184,6 +184,8 @@ class StudyRunner:
             if self._equipment.recorder is not None:
                 stack.callback(self._equipment.recorder.stop)
                 self._equipment.recorder.start(self._equipment.targets)
+            stack.callback(self._equipment.client_recorders.stop)
+            self._equipment.client_recorders.start()
             self._listener.begin_study(self._study, plan, self._directory)
             outcome = self._do(plan, missing, past, ground, interrupts)
         if not self._study.kernels:
@@ -399,6 +401,7 @@ class StudyRunner:
                 notice=self._listener.notice,
                 kernel_log=kernel_log,
                 recorder=self._equipment.recorder,
+                client_recorders=self._equipment.client_recorders,
             )
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
         finished = sum(run.number in past.done for run in plan.runs) + sum(

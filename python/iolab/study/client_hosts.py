@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -49,6 +49,14 @@ class ClientHosts(Options):
             description="how many of the hosts take part, from the first on; default: all. Mostly a factor: clients = [1, 2, 4]",
         ),
     ] = None
+
+    sources: Annotated[
+        list[Literal["counters", "syscall"]],
+        Field(
+            default_factory=list,
+            description="what is recorded on every client host: counters, syscall. Those of [sources] are of the server",
+        ),
+    ]
 
     @field_validator("hosts")
     @classmethod

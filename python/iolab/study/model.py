@@ -234,7 +234,7 @@ class ActionTable(_Table):
         )
 
 
-RECORDED = frozenset({"block", "syscall", "counters"})
+RECORDED = frozenset({"block", "syscall", "nfs", "counters"})
 """Sources that record events. If a study names no others, the default ones, which the gates need,
 are added."""
 

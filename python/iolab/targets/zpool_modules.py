@@ -280,10 +280,10 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
     """The srcversion of each module of a build's files for the kernel that runs, by name; empty if
     they don't exist."""
     release = text_or_none(host, "/proc/sys/kernel/osrelease") or ""
-    whole = build if build.startswith("/") else _directory_of(host, build)
-    directory = f"{whole}/lib/modules/{release}"
+    build_directory = build if build.startswith("/") else _directory_of(host, build)
+    directory = f"{build_directory}/lib/modules/{release}"
     if build.startswith("/") or not host.is_directory(directory):
-        directory = whole
+        directory = build_directory
     try:
         files = directory_modules(host, directory)
     except RunError:

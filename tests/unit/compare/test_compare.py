@@ -191,6 +191,14 @@ def test_hidden_variation_is_named() -> None:
     ]
     texts = [warning.text for warning in compare(kernels, "write.iops").warnings]
     assert "hidden variation: kernel of the host differs between runs (6.1, 6.6)" in texts
+    chosen = [
+        dataclasses.replace(one, plan=dataclasses.replace(one.plan, extra={"kernel": name}))
+        for one, name in zip(kernels, ("default", "backport"), strict=True)
+    ]
+    codes = [warning.code for warning in compare(chosen, "write.iops").warnings]
+    assert "hidden-variation" not in codes
+    codes = [warning.code for warning in compare([kernels[0], chosen[1]], "write.iops").warnings]
+    assert "hidden-variation" in codes
 
 
 def test_a_slow_device_is_hidden_variation() -> None:

@@ -58,6 +58,15 @@ def test_a_limit_is_at_the_least_load_that_reaches_it() -> None:
     assert limit.saturation == ("CPU",)
 
 
+def test_a_link_near_its_speed_is_a_limit() -> None:
+    runs = [
+        run("a", 1, {"read.iops": rate, "host.net.util": util, "device.util": 0.1}, clients=clients)
+        for clients, rate, util in ((1, 50.0, 0.5), (2, 92.0, 0.92), (4, 93.0, 0.93))
+    ]
+    [limit] = find_limits(runs, "clients").limits
+    assert (limit.level, limit.saturation) == (2, ("link",))
+
+
 def test_a_rate_that_still_grows_is_no_limit() -> None:
     [limit] = find_limits(sweep(top=1e9)).limits
     assert (limit.level, limit.is_growing) == (8, True)

@@ -17,7 +17,7 @@ from iolab.registry import load
 
 START = 1_700_000_000_000_000_000
 SECOND = 10**9
-KINDS = ("cpu", "memory", "vmstat", "pressure")
+KINDS = ("cpu", "memory", "vmstat", "pressure", "network")
 
 
 def log(kind: str, *readings: str, step: float = 1.0) -> str:
@@ -70,7 +70,29 @@ WHOLE = {
             for k in range(5)
         ],
     ),
+    "network": log(
+        "network",
+        *[
+            f"  eth0: {50_000 * k} {zeros} {100_000 * k} {zeros}\n"
+            f"eth1.7: {1000 * k} {zeros} {2000 * k} {zeros}\nspeed eth0 1\n"
+            for k in range(5)
+            for zeros in ["0 0 0 0 0 0 0"]
+        ],
+    ),
 }
+
+
+def test_throughput_of_links_and_the_share_of_their_speed() -> None:
+    columns = read("network", WHOLE["network"]).columns
+    assert columns["net.in"].tolist() == [51_000.0] * 4
+    assert columns["net.out"].tolist() == [102_000.0] * 4
+    assert columns["net.util"].tolist() == pytest.approx([0.8] * 4)
+    unknown = WHOLE["network"].replace("speed eth0 1\n", "")
+    assert "net.util" not in read("network", unknown).columns
+    restarted = WHOLE["network"].replace("eth0: 100000", "eth0: 1")
+    assert np.isnan(read("network", restarted).columns["net.in"]).tolist() == [
+        False, True, False, False,
+    ]  # fmt: skip
 
 
 def test_cpu_time_is_shared_out() -> None:

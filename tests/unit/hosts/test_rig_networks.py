@@ -210,6 +210,16 @@ def test_the_card_of_a_machine(tmp_path: Path) -> None:
     text = " ".join(words)
     assert "addr.path=" + str(cache_home() / ".networks/lab/12.sock") in text
     assert "mac=52:54:00:77:00:0c" in text
+    assert "speed=" not in text
+    limited = command(
+        "small",
+        "tcg",
+        replace(options, link=Link("lab", 20_000_000)),
+        port=1,
+        home=tmp_path,
+        address="192.168.77.12",
+    )
+    assert "speed=20,duplex=full" in " ".join(limited)
     assert "-no-reboot" not in words
     alone = command("small", "tcg", replace(options, link=None), port=1, home=tmp_path)
     assert "stream" not in " ".join(alone)

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,6 +21,7 @@ from iolab.results.evidence.clients import clients_of
 from iolab.results.open.results import Results
 from iolab.run.clients import LEAD, path_on_clients
 from iolab.run.interrupts import Interrupts
+from iolab.run.recording import Wanted
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, fake_host
@@ -157,6 +158,62 @@ def test_all_begin_at_one_time_by_their_own_clocks(lab: Lab) -> None:
     assert codes.count("client-clock") == 1
     begun = lab.server.clock.realtime_ns() - lab.server.clock.monotonic() * 1e9
     assert (begins["a"] - begun) / 1e9 > LEAD
+
+
+class FakeRecorder:
+    """Notes what a study asks of the recorder of a host."""
+
+    calls: ClassVar[list[tuple[str, ...]]] = []
+    windows: ClassVar[dict[str, object]] = {}
+
+    def __init__(self, wanted: Wanted, host: FakeHost, *_: object) -> None:
+        assert wanted == Wanted(("counters",), (), ())
+        self.host = host.name
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: self.calls.append((name, self.host))
+
+    def end(self, run: str, window: object, facts: object) -> dict[str, Any]:
+        self.calls.append(("end", self.host))
+        self.windows[self.host] = window
+        return {"path": f"recordings/{self.host}", "lost": {"counters": 2 * (self.host == "c")}}
+
+
+def test_each_client_host_is_recorded_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iolab.run.client_recordings.StudyRecorder", FakeRecorder)
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(FakeRecorder, "calls", calls)
+    hosts = '["ssh:a", "ssh:b", "ssh:c", "ssh:b"]\nsources = ["counters"]'
+    lab.path.write_text(
+        STUDY.replace('["ssh:a", "ssh:b", "ssh:c"]', hosts).replace("[1, 3]", "[4]"), "utf-8"
+    )
+    lab.clients["b-2"] = lab.clients["b"]
+    [run] = lab.run().runs
+    steps = [calls[begin : begin + 3] for begin in range(0, len(calls), 3)]
+    assert [{name for name, _ in step} for step in steps] == [
+        {"check"}, {"start"}, {"begin"}, {"end"}, {"stop"},
+    ]  # fmt: skip
+    assert all({host for _, host in step} == {"a", "b", "c"} for step in steps)
+    clients = {client.name: client for client in clients_of(run.plan)}
+    assert {name: client.recording["path"] for name, client in clients.items()} == {
+        "a": "recordings/a",
+        "b": "recordings/b",
+        "b-2": "recordings/b",
+        "c": "recordings/c",
+    }
+    # the window of a recording is by its own host's clock, and b is 3 s ahead
+    window = clients["b"].window
+    assert window is not None
+    assert FakeRecorder.windows["b"] == tuple(end + 3_000_000_000 for end in window)
+    [lost] = [reason for reason in run.verdict.reasons if reason.code == "events-lost"]
+    assert "client c" in lost.text
+
+
+def test_a_client_that_cannot_be_recorded_is_named_before_the_first_run(lab: Lab) -> None:
+    lab.path.write_text(STUDY.replace('path = "/mnt"', 'sources = ["syscall"]'), "utf-8")
+    with pytest.raises(RunError, match="client a: syscall can't be recorded"):
+        lab.run()
+    assert not lab.out.exists()
 
 
 def test_each_client_makes_and_removes_its_own_directory(lab: Lab) -> None:

@@ -19,14 +19,17 @@ import pytest
 from iolab.hosts.base.host import Host
 from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.ssh.host import SshHost, SshOptions
+from iolab.recording.read.recording import Recording
 from iolab.results.evidence.clients import clients_of
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
+from iolab.server.base.store import Store
+from iolab.statistics.engine.snapshot import snapshot
 from iolab.verdict import Level
 from support.acting import Listener
 from support.direct_reads import direct_reads, mounted_device
 from support.disks import need_loops
-from support.probe import need_tracing
+from support.probe import need_probe, need_tracing
 from support.sshd import sshd
 
 pytestmark = pytest.mark.fio
@@ -37,7 +40,7 @@ repetitions = 1
 [target]
 {target}
 [load]
-hosts = {hosts}
+hosts = {load}
 [workload]
 kind = "fio"
 runtime = "{seconds}s"
@@ -80,10 +83,16 @@ time_t time(time_t *t) {
 def done(
     tmp_path: Path, hosts: dict[str, Host], listener: Listener | None = None, **words: Any
 ) -> Results:
-    given = {"target": f'path = "{tmp_path / "served"}"', "seconds": 3, "options": "", **words}
+    given = {
+        "load": json.dumps(list(hosts)),
+        "target": f'path = "{tmp_path / "served"}"',
+        "seconds": 3,
+        "options": "",
+        **words,
+    }
     (tmp_path / "served").mkdir(exist_ok=True)
     study = tmp_path / "many.toml"
-    study.write_text(STUDY.format(hosts=json.dumps(list(hosts)), **given))
+    study.write_text(STUDY.format(**given))
     run_study(
         study,
         tmp_path / "out",
@@ -126,6 +135,24 @@ def test_the_sum_is_what_the_block_layer_read(tmp_path: Path, fio: str, clients:
     assert run.value("read.bytes") == read
     print(f"{clients} clients read {read} bytes, the block layer issued {issued}")
     assert issued == read
+
+
+def test_clients_are_recorded_with_the_server(tmp_path: Path, fio: str) -> None:
+    need_probe()
+    hosts: dict[str, Host] = {"ssh:a": named("a"), "ssh:b": named("b")}
+    words = json.dumps(list(hosts)) + '\nsources = ["counters"]'
+    run = done(tmp_path, hosts, load=words).runs[0]
+    assert run.plan.status == "finished"
+    for client in clients_of(run.plan):
+        assert client.window is not None
+        recording = Recording(tmp_path / "out" / client.recording["path"])
+        [mark] = recording.marks()
+        assert mark["label"] == run.plan.run
+        assert mark["from_ns"] < client.window[0] < client.window[1] < mark["until_ns"]
+        begin, end = snapshot(recording, "samples").bounds("cpu") or (0, 0)
+        assert begin < client.window[1]
+        assert end > client.window[0]
+    assert Store([tmp_path / "out"]).names
 
 
 def test_a_client_that_is_killed_costs_the_run(tmp_path: Path, fio: str) -> None:

@@ -112,6 +112,7 @@ def test_one_kernel_is_booted_once(do: Do, kernels: Kernels, study: Path) -> Non
     out = do(changes=ONE_CELL)
     assert kernels.boots == ["backport"]
     assert sorted(variants(out)) == ["a", "a", "b", "b"]
+    assert {read_plan(run).extra["kernel"] for run in run_directories(out)} == {"backport"}
 
 
 @pytest.mark.parametrize(

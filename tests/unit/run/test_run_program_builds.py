@@ -25,11 +25,12 @@ from iolab.compare.compare import compare
 from iolab.errors import RunError, StudyError, UsageError
 from iolab.hosts.facts.program_identity import program_identity
 from iolab.hosts.kinds.fake import FakeHost
+from iolab.hosts.ssh.host import SshHost
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.model import RunPlan
 from iolab.results.open.results import Results
 from iolab.rigs.source_tree import tree_digest
-from iolab.run import program_builds as module
+from iolab.run import build_places as module
 from iolab.run.dry_run import preview
 from iolab.run.interrupts import Interrupts
 from iolab.run.program_watch import ProgramWatch
@@ -38,6 +39,7 @@ from iolab.study.adapt import Changes
 from iolab.study.load import load_study
 from iolab.verdict import Level
 from support.acting import Listener
+from support.sshd import sshd
 from support.waiting import until
 
 SOURCE = """#include <stdio.h>
@@ -438,8 +440,42 @@ def test_commands_of_builds_and_of_the_load_need_trust(sources: Path) -> None:
 def test_another_host_is_refused(sources: Path, tmp_path: Path, host: FakeHost) -> None:
     path = sources / "study.toml"
     path.write_text(text_of())
-    with pytest.raises(RunError, match=r"build old: builds: builds are made on this machine only"):
+    with pytest.raises(RunError, match=r"build old: builds: host .* makes no builds"):
         run_study(path, tmp_path / "out", host=host, clock=host.clock, trusted=True)
+
+
+def test_another_host_makes_its_builds(
+    sources: Path, tmp_path: Path, do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builds = tmp_path / "opt/builds"
+    listeners = [Listener(), Listener()]
+    with sshd(tmp_path / "sshd", f"SetEnv IOLAB_BUILDS={builds}") as options:
+        changes = Changes(repetitions=1)
+        with SshHost(options) as host:
+            address = host.words
+            for number, listener in enumerate(listeners):
+                plans = do(
+                    text_of(), f"out-{number}", listener=listener, changes=changes, host=host
+                )
+            broken = {"old": BUILDS["old"], "new": BUILDS["new"].replace("tool.c", "no.c")}
+            with pytest.raises(RunError, match=r"build new: 'cc .*no\.c") as error:
+                do(text_of(broken), "out-broken", host=host)
+        assert str(builds) in str(error.value)
+        compiled = [sum("compiled" in note for note in listener.notes) for listener in listeners]
+        assert compiled == [2, 0]
+        assert [plan.status for plan in plans] == ["finished"] * 2
+        for plan in plans:
+            program = build_of(plan)["programs"]["tool"]
+            assert Path(program["path"]).is_relative_to(builds / ".programs")
+            identity = {key: program[key] for key in ("build_id", "sha256") if key in program}
+            assert identity == build_of(plan)["expected"]["tool"]
+            assert build_of(plan)["record"]["version"] == ("tool 1.0" * (plan.variant == "old"))
+        assert run_iolab(["rig", "builds", "--host", address]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[1] for line in lines] == ["tool", "tool"]
+        for path in (builds / ".programs").iterdir():
+            assert run_iolab(["rig", "builds", "--host", address, "--delete", path.name]) == 0
+    assert not builds.parent.exists()
 
 
 def test_the_dry_run_lists_builds_and_makes_none(

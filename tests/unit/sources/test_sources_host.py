@@ -53,6 +53,20 @@ def test_the_kernels_lines_are_kept_as_they_are(
     assert (tmp_path / f"{kind}.log").read_text().startswith(f"# iolab {kind} 1\n@ ")
 
 
+def test_interfaces_of_devices_alone_are_kept_with_their_known_speed(tmp_path: Path) -> None:
+    host = fake_host()
+    host.files |= load("counter-set", "network").example
+    host.files["/sys/class/net/eth1/device/uevent"] = ""
+    host.files["/sys/class/net/eth1/speed"] = "-1\n"
+    host.files["/proc/net/dev"] += "  eth1: 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n"
+    source = make("network", host)
+    source.start(tmp_path)
+    source.stop()
+    lines = kept(tmp_path, "network")
+    assert [line.split()[0] for line in lines] == ["eth0:", "eth1:", "speed"]
+    assert lines[2] == "speed eth0 1000"
+
+
 def test_of_interrupts_the_total_alone_is_kept(tmp_path: Path) -> None:
     source = make("cpu", fake_host())
     source.start(tmp_path)
@@ -95,11 +109,12 @@ def test_dirty_memory_is_shown_live(tmp_path: Path) -> None:
         ("memory", "/proc/meminfo"),
         ("vmstat", "/proc/vmstat"),
         ("pressure", "/proc/pressure/io"),
+        ("network", "/proc/net/dev"),
     ],
 )
 def test_a_kernel_that_does_not_tell_makes_it_unfit(kind: str, path: str) -> None:
     host = fake_host()
-    del host.files[path]
+    host.files.pop(path, None)
     assert f"{path} can't be read" in make(kind, host).unfit()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from hypothesis import strategies as some
 
 from iolab.cli.query_who import text
 from iolab.errors import UsageError
-from iolab.statistics.ask.attribution import Rectangle, Who, as_data, who
+from iolab.statistics.ask.attribution import (
+    Dimension,
+    Rectangle,
+    Share,
+    Who,
+    as_data,
+    joined_who,
+    who,
+)
 from iolab.statistics.language.names import parse
 from support.statistics_data import Event, recording_of, trace_of
 
@@ -137,6 +146,28 @@ def test_the_telling_comes_first(tmp_path: Path) -> None:
         1,
     )
     assert found.dimensions[-1].telling == 0
+
+
+def test_a_process_comes_before_its_parts(tmp_path: Path) -> None:
+    counts = {
+        "process": {"fio": (20, 60), "dd": (0, 20)},
+        "pid": {"11": (20, 0), "12": (0, 60), "13": (0, 20)},
+        "op": {"read": (20, 80)},
+    }
+    dimensions = tuple(
+        Dimension(
+            field, 0.0, tuple(Share(key, *sums, 0.0, 0.0) for key, sums in keys.items()), 0, 0, 0
+        )
+        for field, keys in counts.items()
+    )
+    one = who(slow(tmp_path), "latency", Rectangle(low=10 * MS))
+    both = joined_who({"a": replace(one, inside=20, outside=80, dimensions=dimensions)})
+    assert [(part.field, round(part.telling, 9)) for part in both.dimensions] == [
+        ("process", 0.25),
+        ("pid", 1),
+        ("host", 0),
+        ("op", 0),
+    ]
 
 
 def test_bytes_conditions_and_surroundings(tmp_path: Path) -> None:

@@ -133,6 +133,26 @@ def test_sizes_are_levels_of_which_parts_make_the_whole(tmp_path: Path) -> None:
         assert series(recording, name, (0, 2)).mean == pytest.approx(value), name
 
 
+def test_evictions_by_eligibility(tmp_path: Path) -> None:
+    steps = {
+        "evict_l2_cached": 100,
+        "evict_l2_eligible": 60,
+        "evict_l2_eligible_mru": 50,
+        "evict_l2_eligible_mfu": 10,
+        "evict_l2_ineligible": 7,
+        "evict_l2_skip": 1000,
+    }
+    recording = kept(tmp_path, {"arcstats": grown(steps)})
+    evictions = stack(recording, "arc.evictions[kind]", (0, 2))
+    assert dict(zip(evictions.keys, evictions.totals, strict=True)) == {
+        "stored": 200,
+        "eligible": 120,
+        "ineligible": 14,
+    }
+    assert series(recording, "arc.evictions", (0, 2)).total == 334
+    assert series(recording, "arc.evictions[kind=recent,frequent]", (0, 2)).total == 120
+
+
 def test_groups_by_pool_and_phase(tmp_path: Path) -> None:
     steps = {
         "groups": 1,

@@ -87,6 +87,7 @@ def test_hosts_may_be_given_on_the_command_line(tmp_path: Path) -> None:
         ('[load]\nhosts = ["local"]\npath = "mnt"', {"load.path"}),
         ('[load]\nhosts = ["local"]\npath = "/a/../b"', {"load.path"}),
         ('[load]\nhosts = ["local"]\nexport = "x"', {"load.export"}),
+        ('[load]\nhosts = ["local"]\nsources = ["block"]', {"load.sources.0"}),
         ('[load]\nhosts = ["local"]\nclients = 0', {"load.clients"}),
         ('[load]\nhosts = ["local"]\nhost = 1', {"load.host"}),
         ('[load]\nhosts = ["local"]\n[factors]\nclients = [1, 2]', {"factors.clients"}),

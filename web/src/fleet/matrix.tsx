@@ -94,7 +94,7 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 			</p>
 			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keys move through the cells of the table */}
 			<section class="matrix" aria-label={`${title} of hosts over time`} tabIndex={0} onKeyDown={onKeyDown}>
-				<table>
+				<table style={{ "--row": rowHeight(rows.length) }}>
 					<thead>
 						<tr>
 							<th scope="col">{isSum ? visible(shown.by) : "Host"}</th>
@@ -136,6 +136,9 @@ export function Matrix({ shown }: { shown: FleetAnswer }) {
 		</>
 	);
 }
+
+/** A few hosts fill the screen, many have narrow rows. */
+const rowHeight = (count: number): string => `clamp(1.5rem, calc((100vh - 20rem) / ${Math.max(1, count)}), 4rem)`;
 
 const clamp = (value: number, count: number): number => Math.max(0, Math.min(count - 1, value));
 

@@ -790,9 +790,10 @@ export interface Odd {
  * A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
  * flight) or value (of counters).
  *
- * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
- * of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
- * rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
+ * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, or
+ * p5 and p95 where p50 is the same; p99 of the tail, p5 and p95 of offsets. Else the mean.
+ * octaves: its scale-free size, log2. q: false-discovery rate. share: of the subject in all I/Os.
+ * low, high: range of the odd I/Os in a map.
  */
 export interface OddChange {
 	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";

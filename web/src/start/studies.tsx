@@ -82,7 +82,7 @@ function Study({ study }: { study: StudyFacts }) {
 				{study.state === "waiting" && <p class="quiet">Not read yet.</p>}
 				{study.problem && <p class="problem">{study.problem}</p>}
 				{study.sentences.map((sentence) => (
-					<p key={sentence.text} class={`sentence ${sentence.tone}`}>
+					<p key={sentence.text} class={`sentence ${sentence.tone}`} title={sentence.text}>
 						{sentence.text}
 					</p>
 				))}

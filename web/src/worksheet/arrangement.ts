@@ -22,11 +22,19 @@ export function shift(spec: GraphSpec, by: number): void {
 /** The height that the screen has below the head of a graph. */
 export const screenHeight = signal(0);
 
-/** How high a graph is drawn: alone it fills the screen, unless it was resized. */
+/** The height of the window. */
+export const windowHeight = signal(0);
+
+/** A graph among others has this share of the window at least. */
+const SHARE = 0.22;
+
+/** How high a graph is drawn: unless it was resized, alone it fills the screen, and on a high screen it is higher. */
 export function heightOf({ height }: Pick<GraphSpec, "height">): number {
+	if (height !== USUAL_HEIGHT) return height;
 	const { graphs, compare } = sheet.value;
-	const fills = height === USUAL_HEIGHT && graphs.length === 1 && compare === null;
-	return fills ? Math.min(HIGHEST, Math.max(height, screenHeight.value)) : height;
+	const isAlone = graphs.length === 1 && compare === null;
+	const room = isAlone ? screenHeight.value : Math.round(SHARE * windowHeight.value);
+	return Math.min(HIGHEST, Math.max(height, room));
 }
 
 /** A graph's height, within bounds. */

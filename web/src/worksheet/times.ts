@@ -69,6 +69,10 @@ export function lengthWords(ns: number): string {
 	return seconds >= 1e-3 ? `${round(seconds * 1e3)} ms` : `${round(seconds * 1e6)} µs`;
 }
 
+/** How far another time begins from the time that is shown, in ns that it is earlier. */
+export const shiftWords = (shift: number): string =>
+	shift === 0 ? "the same time" : `${lengthWords(Math.abs(shift))} ${shift > 0 ? "earlier" : "later"}`;
+
 /** A moment: by the clock of the zone where it counts from 1970, otherwise in seconds from the start. `step`: ns that still matter. */
 export function momentWords(ns: number, step = SECOND, origin = 0): string {
 	const digits = step >= SECOND ? 0 : step >= SECOND / 1000 ? 3 : 6;

@@ -227,7 +227,7 @@ class HostTable:
     """Readings of what a whole host did, an interval each.
 
     Attributes:
-        kind: what they describe: `cpu`, `memory`, `vmstat`, `pressure`.
+        kind: what they describe: `cpu`, `memory`, `vmstat`, `pressure`, `network`.
         interval: seconds between readings, the median.
         time_ns: realtime at the end of each interval, shape (n,).
         columns: name to one value per interval, shape (n,), such as `cpu.busy`; a column that this

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall` and `counters`:
+"""iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall`, `nfs` and `counters`:
 events, losses and readings, as rates.
 
 The events themselves are in the recording; these logs show that somebody watched, second by second,
@@ -37,6 +37,12 @@ class SyscallLog(RecorderLog):
     """Calls that move data of files, recorded and lost."""
 
     name = "syscall"
+
+
+class NfsLog(RecorderLog):
+    """Operations of the NFS server, recorded and lost."""
+
+    name = "nfs"
 
 
 class CountersLog(HostLog):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class ClientRun:
         window: its measured window by the server's clock, realtime nanoseconds; None if unknown.
         clock_offset_ns: its clock minus the server's, the mean of two measurements, before and
         after the run. clock_uncertainty_ns: of that mean. clock_change_ns: second minus first.
+        recording: of its host, see `run.recording.StudyRecorder.end`; empty if nothing is recorded
+        there, or if that is the server's own recording.
     """
 
     name: str
@@ -50,10 +52,14 @@ class ClientRun:
     clock_offset_ns: int = 0
     clock_uncertainty_ns: int = 0
     clock_change_ns: int = 0
+    recording: Mapping[str, Any] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """As plain data for `run.json`."""
-        return asdict(self)
+        data = asdict(self)
+        if not self.recording:
+            del data["recording"]
+        return data
 
 
 def clients_of(plan: RunPlan) -> tuple[ClientRun, ...]:
@@ -84,7 +90,10 @@ def _client(data: Mapping[str, Any]) -> ClientRun:
             raise ValueError
     if any(abs(values[key]) >= 2**63 for key in _KINDS if key.endswith("_ns")):
         raise ValueError
-    return ClientRun(**values, window=window)
+    recording = data.get("recording", {})
+    if not isinstance(recording, dict):
+        raise TypeError
+    return ClientRun(**values, window=window, recording=recording)
 
 
 def client_files(run_dir: Path, client: str) -> Iterator[str]:

@@ -122,6 +122,9 @@ PROGRAM_BUILD = "build"
 PROGRAM = "program"
 """Key of `RunPlan.extra`: the load was a program that ran once, and its window is the result."""
 
+KERNEL = "kernel"
+"""Key of `RunPlan.extra`: name of the kernel that the study started the host with."""
+
 SESSION = "session"
 """Key of `RunPlan.extra`: the session of a run, from 1, in a study over several boots."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ...verdict import Reason
 from ..facts.run_facts import Monitor, RunFacts
@@ -41,6 +41,8 @@ class MonitorAliveGate:
         recording = facts.plan.extra.get("recording")
         if isinstance(recording, dict):
             yield from _lost(recording)
+        for client in facts.clients:
+            yield from _lost(client.recording, f"client {client.name}: ")
         if facts.runtime <= 0:
             return
         for monitor in facts.monitors:
@@ -51,7 +53,7 @@ class MonitorAliveGate:
                 yield _dead(monitor, expected_samples, facts)
 
 
-def _lost(recording: dict[str, object]) -> Iterable[Reason]:
+def _lost(recording: Mapping[str, object], where: str = "") -> Iterable[Reason]:
     """Events that were lost take nothing from the load's own numbers; maps of the run lack them."""
     lost, events = recording.get("lost"), recording.get("events")
     for source, count in lost.items() if isinstance(lost, dict) else ():
@@ -60,7 +62,7 @@ def _lost(recording: dict[str, object]) -> Iterable[Reason]:
             among = f", {kept} recorded" if isinstance(kept, int) else ""
             yield note(
                 "events-lost",
-                f"{count} events of {source} were lost{among}",
+                f"{where}{count} events of {source} were lost{among}",
                 source=source,
                 lost=count,
             )
@@ -69,11 +71,11 @@ def _lost(recording: dict[str, object]) -> Iterable[Reason]:
         sources = " and ".join(events) if isinstance(events, dict) and events else "events"
         yield note(
             "recording-gap",
-            f"{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}",
+            f"{where}{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}",
             times=len(interrupted),
         )
     if recording.get("problem"):
-        yield note("recording-trouble", f"the recording: {recording['problem']}")
+        yield note("recording-trouble", f"{where}the recording: {recording['problem']}")
 
 
 def _dead(monitor: Monitor, due: float, facts: RunFacts) -> Reason:

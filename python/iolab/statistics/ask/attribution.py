@@ -32,6 +32,9 @@ from .query import OpenEvents, scan
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
 
+FAMILY = ("process", "pid", "thread")
+"""A field and its parts, which separate at least as much as the field itself."""
+
 
 @dataclass(frozen=True)
 class Rectangle:
@@ -92,7 +95,7 @@ class Dimension:
 @dataclass(frozen=True)
 class Who:
     """`inside` and `outside` are plain sums; `without`: I/Os that lack y, which are outside.
-    Dimensions: the most telling first."""
+    Dimensions: the most telling first, but a process before its parts."""
 
     y: str
     unit: str
@@ -192,7 +195,7 @@ def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
         inside=inside,
         outside=outside,
         without=sum(part.without for part in parts.values()),
-        dimensions=tuple(sorted(dimensions, key=lambda dimension: -dimension.telling)),
+        dimensions=_in_order(dimensions),
         notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
     )
 
@@ -281,7 +284,6 @@ def _answer(
             sum(pair[1] for pair in of_field.values()),
         )
         dimensions.append(_dimension(field, of_field, sums, top))
-    dimensions.sort(key=lambda each: -each.telling)
     return Who(
         y,
         "1" if entry.measure == "ops" else "B",
@@ -289,9 +291,19 @@ def _answer(
         source,
         *sums,
         without,
-        tuple(dimensions),
+        _in_order(dimensions),
         notes,
     )
+
+
+def _in_order(dimensions: Sequence[Dimension]) -> tuple[Dimension, ...]:
+    """The most telling first, but a process before its parts."""
+    ordered = sorted(dimensions, key=lambda dimension: -dimension.telling)
+    places = [place for place, dimension in enumerate(ordered) if dimension.field in FAMILY]
+    family = sorted((ordered[place] for place in places), key=lambda part: FAMILY.index(part.field))
+    for place, part in zip(places, family, strict=True):
+        ordered[place] = part
+    return tuple(ordered)
 
 
 def _dimension(

@@ -21,8 +21,14 @@ from .odd_series import Subject
 from .oddities import Change, Oddities, Oddity
 from .query import query
 
-_SHARES = {"latency": (0.5,), "tail": (0.99,), "size": (0.5,), "offset": (0.05, 0.95)}
-"""Percentiles that a change of a map is stated by."""
+_MIDDLE, _TAIL, _MOST = (0.5,), (0.99,), (0.05, 0.95)
+_SHARES = {
+    "latency": (_MIDDLE, _MOST),
+    "tail": (_TAIL,),
+    "size": (_MIDDLE, _MOST),
+    "offset": (_MOST,),
+}
+"""Percentiles that a change of a map is stated by: the first in which it is visible, else the last."""
 _BAND = (0.05, 0.999)
 """Percentiles of a map between which its odd values lie."""
 
@@ -34,7 +40,7 @@ class Numbers:
     Attributes:
         before, since: percentiles of a map, or the mean per second (levels: the mean), in `unit`:
         "ns", "B", "1/s", "B/s", "1" or "". low, high: the values between which the odd I/Os of a
-        map lie, None where it is no map.
+        map lie, None where it is no map. shares: the percentiles, none where it is a mean.
     """
 
     before: tuple[float, ...]
@@ -42,6 +48,7 @@ class Numbers:
     unit: str
     low: int | None = None
     high: int | None = None
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,12 @@ def _numbers(events: Trace | Recording, oddity: Oddity, change: Change, found: O
     quiet = found.quiet
     if change.quantity in _SHARES:
         maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
-        before, since = (_percentiles(heat_map, _SHARES[change.quantity]) for heat_map in maps)
+        unit = "ns" if change.quantity in ("latency", "tail") else "B"
+        shares, before, since = _visible(maps, _SHARES[change.quantity], unit)
         low, high = _band(maps[1])
         if change.quantity == "tail" and since:
             low = int((before[0] + since[0]) / 2) if before else low
-        unit = "ns" if change.quantity in ("latency", "tail") else "B"
-        return Numbers(before, since, unit, low, high)
+        return Numbers(before, since, unit, low, high, shares)
     if change.quantity == "queue":
         maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
         depths = [(_depth(counts, span),) for counts, span in zip(maps, (quiet, odd), strict=True)]
@@ -86,6 +93,17 @@ def _map(events: Trace | Recording, statistic: Statistic, span: Span) -> HeatCou
     answer = query(events, statistic, from_ns=span[0], until_ns=span[1], columns=2)
     assert isinstance(answer, HeatCounts)
     return answer
+
+
+def _visible(
+    maps: Sequence[HeatCounts], choices: Sequence[tuple[float, ...]], unit: str
+) -> tuple[tuple[float, ...], ...]:
+    """(percentiles, values before, values since): the first choice that differs as printed."""
+    for shares in choices:
+        before, since = (_percentiles(heat_map, shares) for heat_map in maps)
+        if _value_words(before, unit) != _value_words(since, unit):
+            break
+    return shares, before, since
 
 
 def _percentiles(counts: HeatCounts, shares: Sequence[float]) -> tuple[float, ...]:
@@ -138,10 +156,12 @@ def _mean(events: Trace | Recording, statistic: Statistic, subject: Subject, spa
 
 
 def _statement(oddity: Oddity, numbers: tuple[Numbers, ...]) -> Statement:
-    changes = "; ".join(
+    # several statistics may state the same, such as one map under two conditions
+    words = dict.fromkeys(
         _change_words(change, number)
-        for change, number in zip(oddity.changes[:3], numbers[:3], strict=True)
+        for change, number in zip(oddity.changes, numbers, strict=True)
     )
+    changes = "; ".join([*words][:3])
     alone = " alone" if oddity.changes[0].alone else ""
     sentence = f"{subject_words(oddity.subject)}{alone}: {changes}, {_when(oddity)}"
     return Statement(oddity, numbers, sentence)
@@ -159,23 +179,19 @@ def subject_words(subject: Subject) -> str:
     return f"{subject.field}{plural if most else ''} {values}"
 
 
-_TITLES = {
-    "rate": "",
-    "latency": "median latency ",
-    "tail": "p99 of latency ",
-    "size": "median size ",
-    "offset": "offsets (p5 to p95) ",
-    "queue": "I/Os in flight ",
-}
+_TITLES = {"rate": "", "tail": "p99 of latency ", "queue": "I/Os in flight "}
 
 
 def _change_words(change: Change, numbers: Numbers) -> str:
     before, since = (
         _value_words(values, numbers.unit) for values in (numbers.before, numbers.since)
     )
-    title = _TITLES.get(change.quantity)
-    if title is None:
-        title = f"{change.statistic.group}.{change.statistic.name} "
+    if numbers.shares == _MIDDLE:
+        title = f"median {change.quantity} "
+    elif numbers.shares == _MOST:
+        title = f"{change.quantity} (p5 to p95) "
+    else:
+        title = _TITLES.get(change.quantity, f"{change.statistic.group}.{change.statistic.name} ")
     return f"{title}{before} → {since}"
 
 

@@ -109,6 +109,8 @@ _COVERS = {
     "arc.hit_ratio": f"{_ARC}; nothing where there was no access",
     "arc.size": f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them",
     "arc.target": f"{_ARC}; least and most count only where a condition names them",
+    "arc.evictions": f"{_ARC}; before compression; stored: the L2ARC has a copy; recent and frequent, the parts of eligible, "
+    "count only where a condition names them",
     **dict.fromkeys(("l2arc.accesses", "l2arc.bytes"), _L2ARC),
     "l2arc.size": f"{_L2ARC}; logical, which is before compression, counts only where a condition names it",
     "l2arc.headers": "a part of arc.size",
@@ -188,6 +190,7 @@ arc.accesses        | accesses | 1/s | ARC accesses: hits, I/O hits (data alread
 arc.hit_ratio       | share    | 1   | ARC hit ratio
 arc.size            | level    | B   | ARC size, by kind
 arc.target          | level    | B   | ARC target size
+arc.evictions       | bytes    | B/s | bytes evicted from the ARC, by eligibility for the L2ARC
 l2arc.accesses      | accesses | 1/s | L2ARC accesses (ARC misses): hits and misses
 l2arc.bytes         | bytes    | B/s | L2ARC device throughput
 l2arc.size          | level    | B   | L2ARC allocated size

@@ -191,6 +191,12 @@ _ARC_SIZES = (
     *_hidden(anonymous="anon_size", compressed="compressed_size"),
     *_hidden(uncompressed="uncompressed_size"),
 )
+_ARC_EVICTIONS = (
+    *_parts(eligible="evict_l2_eligible", ineligible="evict_l2_ineligible"),
+    *_parts(stored="evict_l2_cached"),
+    # both are in `eligible`; since OpenZFS 2.1
+    *_hidden(recent="evict_l2_eligible_mru", frequent="evict_l2_eligible_mfu"),
+)
 _ARC_TARGETS = (*_parts(target="c"), *_hidden(least="c_min", most="c_max"))
 _TXG_BYTES = (
     *_parts(written="written_bytes"),
@@ -263,6 +269,7 @@ COUNTERS = {
     ),
     "arc.size": Counter("arcstats", _ARC_SIZES, "kind", level=True),
     "arc.target": Counter("arcstats", _ARC_TARGETS, "kind", level=True),
+    "arc.evictions": Counter("arcstats", _ARC_EVICTIONS, "kind"),
     "l2arc.accesses": Counter("arcstats", _parts(hit="l2_hits", miss="l2_misses"), "result"),
     "l2arc.bytes": Counter("arcstats", _parts(read="l2_read_bytes", write="l2_write_bytes"), "op"),
     "l2arc.size": Counter(

@@ -4,7 +4,7 @@ import { searchOddities } from "../pages/odd";
 import { replay, toggleReplay } from "../replay";
 import { offline } from "../session";
 import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, zoom } from "../time-navigation";
-import { lengthOf, lengthWords, oneOf, spanWords, UNITS } from "../times";
+import { lengthOf, lengthWords, oneOf, shiftWords, spanWords, UNITS } from "../times";
 import { opened } from "./dialogs";
 
 /** When: back, forward, closer, farther, lengths of time, and what it is compared with. */
@@ -69,6 +69,12 @@ export function TimeBar() {
 							Compare
 						</button>
 					)}
+					{other && (
+						<>
+							<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
+							<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
+						</>
+					)}
 					{!offline.value && (
 						<button
 							type="button"
@@ -78,15 +84,6 @@ export function TimeBar() {
 						>
 							What is odd here?
 						</button>
-					)}
-					{other && (
-						<>
-							<Button id="other-back" title="Compare with earlier, key (" label="◀" act={() => moveCompared(-0.5)} />
-							<span class="quiet" id="compared">
-								with {spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
-							</span>
-							<Button id="other-forward" title="Compare with later, key )" label="▶" act={() => moveCompared(0.5)} />
-						</>
 					)}
 					{!offline.value && (
 						<button
@@ -111,6 +108,15 @@ export function TimeBar() {
 			</div>
 			<span class="reading" id="reading">
 				<strong>{live ? `the last ${lengthWords(length)}` : lengthWords(Math.round(length))}</strong>
+				{other && (
+					<span
+						class="quiet"
+						id="compared"
+						title={spanWords({ from: other.from, until: other.from + lengthOf(span) }, whole.value.from)}
+					>
+						with {shiftWords(span.from - other.from)}
+					</span>
+				)}
 				<span class="quiet">{spanWords(span, whole.value.from, live ? 1 : 60)}</span>
 			</span>
 		</div>

@@ -31,7 +31,7 @@ import { quantity } from "../../canvas/ticks";
 import { colours } from "../../heatmap/state";
 import { visible } from "../../lib/names";
 import { limitsOf } from "../alerts-now";
-import { heightOf, screenHeight } from "../arrangement";
+import { heightOf, screenHeight, windowHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
 import { idleInRuns, unrecorded } from "../recorded";
 import { handlesOf } from "./brush";
@@ -111,6 +111,7 @@ export function drawingOf(
 		const room = marginsOf(width / zoom);
 		const around = room.top + STRIP + room.bottom;
 		screenHeight.value = heightLeft(place, zoom) - around;
+		windowHeight.value = innerHeight / zoom;
 		const height = untracked(() => heightOf(spec));
 		const size = { width: Math.max(260, width / zoom), height: height + around };
 		sized(canvas, size, ratio, zoom);

@@ -150,7 +150,7 @@ function Shares({
 	stale: boolean;
 }) {
 	if (!found) return <p class="quiet waiting">Who issued these?</p>;
-	const telling = inOrder(found.dimensions.filter((each) => each.telling >= TELLING));
+	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
 	const same = found.dimensions.filter((each) => each.telling < TELLING).map((each) => each.field);
 	return (
 		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
@@ -164,14 +164,6 @@ function Shares({
 			{same.length > 0 && <p class="quiet">the same inside and outside: {same.join(", ")}</p>}
 		</div>
 	);
-}
-
-/** What a process consists of comes after it, although it is never less apart. */
-export function inOrder<D extends { field: string }>(dimensions: readonly D[]): D[] {
-	const parts = ["process", "pid", "thread"];
-	const family = parts.flatMap((field) => dimensions.filter((dimension) => dimension.field === field));
-	let moved = 0;
-	return dimensions.map((dimension) => (parts.includes(dimension.field) ? (family[moved++] ?? dimension) : dimension));
 }
 
 /** I/Os, or the bytes that they moved. */

@@ -6,6 +6,7 @@ import { add, edit, focus, type Span, sheet, spanOf, whole } from "../../api/wor
 import type { Odd, OddChange, Oddity } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
 import { breakdownOf, visible } from "../../lib/names";
+import { place } from "../arrangement";
 import { stateOf } from "../graph/state";
 import { focused, shown } from "../time-navigation";
 import { spanWords } from "../times";
@@ -63,6 +64,8 @@ export function showOddity(oddity: Oddity, change: OddChange | undefined = oddit
 	const known = sheet.peek().graphs.find((each) => each.statistic === change.statistic);
 	const id = known?.id ?? add(change.statistic);
 	if (!id) return;
+	// next to the sentence that it shows
+	if (!known) place(id, 0);
 	focus.value = id;
 	const spec = sheet.peek().graphs.find((each) => each.id === id);
 	if (!spec) return;
@@ -136,7 +139,7 @@ function Answer({ answer }: { answer: Odd }) {
 /** The statistics of an oddity, and other names of the same I/Os. */
 function Changes({ oddity }: { oddity: Oddity }) {
 	const statistics = oddity.changes.filter(
-		(each, place) => oddity.changes.findIndex((other) => other.statistic === each.statistic) === place,
+		({ statistic }, number) => oddity.changes.findIndex((other) => other.statistic === statistic) === number,
 	);
 	return (
 		<span class="quiet odd-more">
