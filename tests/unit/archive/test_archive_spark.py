@@ -28,6 +28,7 @@ from iolab.archive.recordings import ArchivedEvents, open_recordings
 from iolab.archive.spark import Cluster
 from iolab.cli.main import run
 from iolab.errors import IolabError, ResultsError, UsageError
+from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import BITS
 from iolab.statistics.answers.json_form import as_data
@@ -37,10 +38,12 @@ from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
 from iolab.statistics.engine.cells import bucket_sql
 from iolab.statistics.engine.engine import Engine
 from iolab.statistics.engine.joint import Joint
+from iolab.statistics.kept.archiving import kept_statistics
 from iolab.statistics.language.names import parse
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import answer_of, questions, record
 from support.depth import depth
+from support.kept_data import make
 from support.recordings import SECOND, START
 from support.spark import SparkCluster, reason_without, spark_cluster
 
@@ -214,15 +217,6 @@ def test_a_deleted_data_file_is_one_line(tmp_path: Path, cluster: SparkCluster) 
     assert "\n" not in str(error.value)
 
 
-@needs_spark
-@pytest.mark.slow
-def test_a_worker_that_is_killed_changes_no_answer(fleet: Fleet, cluster: SparkCluster) -> None:
-    """The last test, since the cluster has one worker afterwards."""
-    cluster.workers[0].kill()
-    answer = answer_of(fleet.spark["web"], "io.ops[process]", interval_ns=SECOND)
-    assert answer == answer_of(fleet.local["web"], "io.ops[process]", interval_ns=SECOND)
-
-
 # Without a cluster.
 
 
@@ -299,3 +293,38 @@ def test_maps_answer_for_deleted_events(tmp_path: Path, cluster: SparkCluster) -
     assert recording.facts.dropped_through == 1
     answer = answer_of(recording, "io.ops[op]", interval_ns=SECOND)
     assert answer["keys"] == expected["keys"]
+
+
+@needs_spark
+@pytest.mark.slow
+def test_kept_statistics_answer_for_deleted_events(tmp_path: Path, cluster: SparkCluster) -> None:
+    texts = (
+        "io.ops[process=fio][latency]", "io.bytes[size]", "io.ops[offset]", "io.ops[process]",
+        "io.utilization[device]",
+    )  # fmt: skip
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    for host, segments in (("here", 5), ("there", 6)):
+        path = tmp_path / host
+        make(path, texts, segments=segments, seconds=5, step_s=900, counters=True)
+        facts = read_facts(path)
+        facts.host = host
+        facts.write(path)
+        push(path, archive, kept=kept_statistics)
+    delete_by_age(archive, {"events": SECOND, "maps": SECOND})
+    duckdb, spark = by_host(archive), by_host(archive, Cluster.connect(cluster.connect))
+    assert list(duckdb) == ["here", "there"]
+    for text in texts:
+        asked = {"interval_ns": 60 * SECOND}
+        expected = [answer_of(recording, text, **asked) for recording in duckdb.values()]
+        assert all("from what was kept" in answer["notes"][0] for answer in expected)
+        asks = [partial(answer_of, recording, text, **asked) for recording in spark.values()]
+        assert Joint(asks).answers(read_together) == expected
+
+
+@needs_spark
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_no_answer(fleet: Fleet, cluster: SparkCluster) -> None:
+    """The last test, since the cluster has one worker afterwards."""
+    cluster.workers[0].kill()
+    answer = answer_of(fleet.spark["web"], "io.ops[process]", interval_ns=SECOND)
+    assert answer == answer_of(fleet.local["web"], "io.ops[process]", interval_ns=SECOND)

@@ -34,6 +34,8 @@ from .parameters import Parameter, Words, count, number, one_of, span_of, text
 
 COLUMNS = 120
 MOST_COLUMNS = 400
+LIVE_NS = 2 * 10**9
+"""The last time of recordings that grow, which is in no answer."""
 SHARE = 0.99
 STATISTICS: Mapping[Measure, str] = {
     "p99": "io.ops[latency]",
@@ -70,7 +72,15 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
         min(spans[item.path][0] for item in recordings),
         max(spans[item.path][1] for item in recordings),
     )
-    grid = _Grid(span_of(words, ends), ends, number(words, "columns", COLUMNS, 1, MOST_COLUMNS))
+    growing = [
+        item for item in recordings if not item.in_archive and is_live(store, names[item.path])
+    ]
+    if growing:
+        # the I/Os of the last moments do not come from all hosts at one time
+        ends = ends[0], max(ends[0], ends[1] - LIVE_NS)
+    from_ns, until_ns = span_of(words, ends)
+    span = from_ns, ends[1] + 1 if growing and until_ns is None else until_ns
+    grid = _Grid(span, ends, number(words, "columns", COLUMNS, 1, MOST_COLUMNS))
     labels = labels_of(recordings)
     field = words.get("rows", HOST)
     if field not in (HOST, *labels):
@@ -97,7 +107,7 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
     return FleetAnswer(
         archive=place,
         archives=list(fleets),
-        live=any(not item.in_archive and is_live(store, names[item.path]) for item in recordings),
+        live=bool(growing),
         by=field,
         labels=labels,
         measure=measure,
