@@ -28,10 +28,11 @@ from iolab.recording.base.metadata import read_facts
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.engine.cells import lower_bounds
-from iolab.statistics.kept import definitions, manage, recovery, tables
+from iolab.statistics.kept import manage, recovery
 from iolab.statistics.kept.compaction import Merger
-from iolab.statistics.kept.paths import BITS, TIERS, files, folder_name, path_of
-from iolab.statistics.kept.state import Kept, State
+from iolab.statistics.kept.files import definitions, tables
+from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name, path_of
+from iolab.statistics.kept.files.state import Kept, State
 from iolab.statistics.language.intervals import SECOND
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))

@@ -50,7 +50,7 @@ from surroundings import (
 
 from iolab.recording.read.recording import Recording
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.paths import TIERS, files, folder_name
+from iolab.statistics.kept.files.paths import TIERS, files, folder_name
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "3600"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "10000"))

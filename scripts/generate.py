@@ -14,7 +14,7 @@ from iolab.glossary import SECTIONS
 from iolab.report.model import schema as report_schema
 from iolab.results.evidence.manifest import Manifest
 from iolab.server.http import openapi
-from iolab.study import schema as study_schema
+from iolab.study.file import schema as study_schema
 
 
 def generate(root: Path) -> list[Path]:

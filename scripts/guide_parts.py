@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from iolab.charts.base.model import Chart
 from iolab.charts.book import ChartBook
-from iolab.charts.model import Chart
 from iolab.charts.over_load import over_load
 from iolab.charts.series import series
 from iolab.compare.axes import level_text

@@ -113,7 +113,7 @@ class Opened(_Shown, Results):
         """What is missing or damaged, as `remarks.study_notes` has it, and whether the number of
         blocks depends on the results."""
         from .compare.remarks import study_notes
-        from .compare.sequential import sequential_notes
+        from .compare.rules.sequential import sequential_notes
 
         return (
             *study_notes(self.runs, self.standing, self.manifest.imported),

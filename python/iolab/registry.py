@@ -78,12 +78,12 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "directory": "iolab.targets.directory:DirectoryTarget",
         "filesystem": "iolab.targets.filesystem:FilesystemTarget",
         "device": "iolab.targets.device:DeviceTarget",
-        "zpool": "iolab.targets.zpool:ZpoolTarget",
+        "zpool": "iolab.targets.zpool.target:ZpoolTarget",
     },
     "workload": {
-        "fio": "iolab.workloads.fio:FioWorkload",
+        "fio": "iolab.workloads.fio.workload:FioWorkload",
         "files": "iolab.workloads.files:FilesWorkload",
-        "picture": "iolab.workloads.picture:PictureWorkload",
+        "picture": "iolab.workloads.picture.workload:PictureWorkload",
         "program": "iolab.workloads.program:ProgramWorkload",
     },
     "source": {

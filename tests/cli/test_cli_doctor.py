@@ -21,7 +21,7 @@ from iolab.cli.main import run
 from iolab.errors import sudo_command
 from iolab.hosts.base.host import Completed, Host
 from iolab.hosts.kinds.local import LocalHost
-from iolab.recorder.program import instances_of
+from iolab.recorder.probe.program import instances_of
 from iolab.results.evidence.lock import lock
 from iolab.targets.made import Made, loops_of
 from support.disks import need_loops

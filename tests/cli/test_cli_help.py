@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
+from iolab.cli.base.path_kind import find_kind
 from iolab.cli.examples import EXAMPLES
 from iolab.cli.main import COMMANDS, group, run
-from iolab.cli.path_kind import find_kind
 from support.fio_files import job, output
 from support.golden import Golden
 from support.service import recorded

@@ -136,7 +136,7 @@ def test_on_a_terminal_it_asks(
 ) -> None:
     assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
     rows = listed(place, capsys)
-    monkeypatch.setattr("iolab.cli.keep.on_terminal", lambda: True)
+    monkeypatch.setattr("iolab.cli.record.keep.on_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
     assert run(["keep", "prune", str(place), "--before", "-15s"]) == (0 if answer == "y" else 130)
     assert "Delete it?" in capsys.readouterr().err
@@ -260,8 +260,8 @@ def test_on_a_recording_that_is_being_made(
     # all that was recorded is kept, and nothing twice
     rows = listed(path, capsys)
     assert sum(each["rows"] for each in rows["io.ops[op]"]["tiers"]) > 0
-    from iolab.statistics.kept import tables
-    from iolab.statistics.kept.paths import TIERS, files, folder_name
+    from iolab.statistics.kept.files import tables
+    from iolab.statistics.kept.files.paths import TIERS, files, folder_name
 
     kept = [
         tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))
@@ -295,8 +295,8 @@ def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(
     child.wait()
     path, child = recording("--duration", "2s")
     assert child.wait(PATIENCE) == 0
-    from iolab.statistics.kept import tables
-    from iolab.statistics.kept.paths import TIERS, files, folder_name
+    from iolab.statistics.kept.files import tables
+    from iolab.statistics.kept.files.paths import TIERS, files, folder_name
 
     kept = [
         tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))

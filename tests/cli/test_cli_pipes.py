@@ -101,7 +101,7 @@ def test_what_went_wrong_shows_in_the_exit_code_though_nobody_reads_it(tmp_path:
 CALLS = """
 import os, sys
 from iolab.cli import main
-from iolab.cli.output import redraw, say
+from iolab.cli.base.output import redraw, say
 class Group:
     def main(self, **_):
         redraw('a line') if {tty} else say('a line')
@@ -141,7 +141,7 @@ def test_words_end_nothing_and_the_exit_code_stays(tty: bool, printed: bool, clo
 def test_a_study_goes_on_where_nobody_reads_its_words() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    code = "import sys; from iolab.cli.progress import Words; w = Words(); w.print('one'); w.print('two'); print('data'); sys.exit(5)"
+    code = "import sys; from iolab.cli.study.progress import Words; w = Words(); w.print('one'); w.print('two'); print('data'); sys.exit(5)"
     try:
         done = subprocess.run(
             [sys.executable, "-c", code],

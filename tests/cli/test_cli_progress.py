@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from iolab.cli.progress import Bar, clock_text, count_text, live_text, shared_progress, values_text
+from iolab.cli.study.progress import (
+    Bar,
+    clock_text,
+    count_text,
+    live_text,
+    shared_progress,
+    values_text,
+)
 from iolab.run.progress import Outcome
-from iolab.study.load import Study, load_study
-from iolab.study.plan import Plan, plan_runs
+from iolab.study.cells.plan import Plan, plan_runs
+from iolab.study.file.load import Study, load_study
 from support.acting import study_text
 from support.golden import Golden
 

@@ -21,7 +21,7 @@ import pytest
 
 import iolab
 from iolab.cli.main import run
-from iolab.cli.record_words import summary_lines
+from iolab.cli.record.words import summary_lines
 from iolab.errors import sudo_command
 from iolab.recorder.recorder import Outcome
 from iolab.recorder.status import Status

@@ -19,7 +19,7 @@ from iolab.api import Opened
 from iolab.cli.main import run
 from iolab.errors import RunError
 from iolab.results.evidence.manifest import read_manifest
-from iolab.run import resume_unit
+from iolab.run.resuming import unit as resume_unit
 from support.disks import need_loops
 from support.golden import Golden
 from support.waiting import PATIENCE

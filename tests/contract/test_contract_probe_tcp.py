@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recorder.intake import Intake, Sink
+from iolab.recorder.sinks.intake import Intake, Sink
 from iolab.recorder.status import Status
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter

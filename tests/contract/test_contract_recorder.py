@@ -481,7 +481,7 @@ def test_without_root_a_study_is_refused_before_its_first_run(
 ) -> None:
     from iolab.run.dry_run import preview
     from iolab.run.study import run_study
-    from iolab.study.load import load_study
+    from iolab.study.file.load import load_study
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert any(

@@ -20,11 +20,11 @@ from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
 from iolab.rigs.host_directory import HostDirectory
 from iolab.rigs.recipe import find_rig
 from iolab.run.study import run_study
-from iolab.study.plan import PlannedRun
+from iolab.study.cells.plan import PlannedRun
 from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool import ZpoolTarget
-from iolab.targets.zpool_modules import builds
-from iolab.targets.zpool_options import ZpoolOptions
+from iolab.targets.zpool.modules import builds
+from iolab.targets.zpool.options import ZpoolOptions
+from iolab.targets.zpool.target import ZpoolTarget
 from support.acting import Listener
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"

@@ -22,8 +22,8 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool import ZpoolTarget
-from iolab.targets.zpool_options import ZpoolOptions
+from iolab.targets.zpool.options import ZpoolOptions
+from iolab.targets.zpool.target import ZpoolTarget
 from support.acting import Listener
 from support.waiting import until
 

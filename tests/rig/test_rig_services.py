@@ -28,8 +28,8 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool import ZpoolTarget
-from iolab.targets.zpool_options import ZpoolOptions
+from iolab.targets.zpool.options import ZpoolOptions
+from iolab.targets.zpool.target import ZpoolTarget
 from support.host_names import names_from
 from support.waiting import until
 

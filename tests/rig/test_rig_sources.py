@@ -18,8 +18,8 @@ from iolab.registry import load
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool import ZpoolTarget
-from iolab.targets.zpool_options import ZpoolOptions
+from iolab.targets.zpool.options import ZpoolOptions
+from iolab.targets.zpool.target import ZpoolTarget
 from support.acting import Listener
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"

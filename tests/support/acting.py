@@ -13,8 +13,8 @@ from iolab.clock import FakeClock
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.run.progress import Outcome
-from iolab.study.load import Study
-from iolab.study.plan import Plan, PlannedRun
+from iolab.study.cells.plan import Plan, PlannedRun
+from iolab.study.file.load import Study
 from support.fio_files import job, output
 
 DISKSTATS = (

@@ -14,9 +14,9 @@ import pyarrow as pa
 from iolab.clock import FakeClock
 from iolab.errors import IolabError, RunError
 from iolab.recorder.control import Client
-from iolab.recorder.intake import Sink
 from iolab.recorder.recorder import Outcome, Parts, Recorder
 from iolab.recorder.settings import Settings
+from iolab.recorder.sinks.intake import Sink
 from iolab.recorder.status import Status
 from support import frames
 

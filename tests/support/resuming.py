@@ -11,7 +11,7 @@ from typing import Any
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 
 Do = Callable[..., Path]
 """Do the study of the fixtures; returns its results."""

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iolab.compare.cells import Pairing
-from iolab.compare.check import Evidence, Outcome, judge
-from iolab.compare.rules import parse_rule
+from iolab.compare.rules.check import Evidence, Outcome, judge
+from iolab.compare.rules.rules import parse_rule
 from iolab.metrics import find
 from iolab.stats.blocks import t_intervals
 from iolab.stats.sequential import Design, Look, Spending, plan_looks
-from iolab.study.order import variant_order
+from iolab.study.cells.order import variant_order
 from support.narrow import present
 
 NOISE = 0.02

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from .fetch import Fetched, choose, fetch
 from .maintenance import compact, expire
-from .push import Pushed, push
 from .retention import delete_by_age
 from .store import Archive, ArchivedRecording
+from .upload.push import Pushed, push
 
 __all__ = [
     "Archive",

@@ -15,10 +15,10 @@ from ..errors import ResultsError, UsageError
 from ..recording.base.schema import EVENTS, SAMPLES
 from ..recording.write.writer import RecordingWriter
 from . import tables
-from .push import DELETED_BEFORE
 from .retention import read_deleted
 from .scan import recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
+from .upload.push import DELETED_BEFORE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,12 +22,12 @@ from ..recording.read.damage import read_ledgers
 from ..recording.read.recording import Recording
 from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
 from . import tables
-from .push import DELETED_BEFORE
 from .retention import Deleted, Tier, read_deleted
 from .rollups import ArchivedStatistic, Part, Parts, counting, parse_statistics, read_parts
 from .scan import DataFile, data_files, recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
+from .upload.push import DELETED_BEFORE
 
 if TYPE_CHECKING:
     from ..recording.segments.unsealed import UnsealedRows

@@ -3,13 +3,13 @@
 `import iolab` alone."""
 
 from .bars import bars
+from .base.export import export
+from .base.model import Chart
 from .before_after import before_after
 from .change import change
-from .export import export
 from .histogram import Shares, histogram
 from .hockey_stick import hockey_stick
 from .matrix import matrix
-from .model import Chart
 from .over_load import over_load
 from .percentiles import Tail, percentiles, tail
 from .reference import Reference, parse_reference

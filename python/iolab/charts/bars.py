@@ -12,14 +12,14 @@ from ..compare.model import Cell, Comparison
 from ..errors import UsageError
 from ..metrics import joint_title
 from ..verdict import Level
-from . import words
-from .axes import ValueAxis, value_axis
-from .drawing import Layer, layer
+from .base import words
+from .base.axes import ValueAxis, value_axis
+from .base.drawing import Layer, layer
+from .base.loads import key_text, load_axis
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import panels
 from .lines import at, colours
-from .loads import key_text, load_axis
-from .model import Chart, Row, skip_checks, slug, specify
 from .over_load import LinePlace, line_places
-from .panels import panels
 
 _HALVES = ("rate", "latency")
 

@@ -12,9 +12,9 @@ from ..compare.model import Cell, Change, Comparison, Estimate
 from ..compare.render.words import short
 from ..metrics import Metric
 from ..units import readable_unit
-from . import words
-from .loads import key_text
-from .model import Chart, Row, skip_checks, slug, specify
+from .base import words
+from .base.loads import key_text
+from .base.model import Chart, Row, skip_checks, slug, specify
 from .tables import Cells, grid_panels, picture
 
 _FULL = 1.0

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..compare.compare import compare
-from ..compare.curves import curves
+from ..compare.load.curves import curves
 from ..compare.model import Comparison
 from ..errors import IolabError, UsageError
 from ..metrics import find
@@ -17,12 +17,12 @@ from ..results.evidence.marks import seconds_of
 from ..results.evidence.model import Histogram, Run, Series
 from ..results.gates.stall import stalls
 from .bars import bars
+from .base.model import Chart
 from .before_after import before_after
 from .change import change
 from .distributions import distributions
 from .hockey_stick import hockey_stick
 from .matrix import matrix
-from .model import Chart
 from .over_load import over_load
 from .reference import Reference
 from .series import series

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..compare.model import Cell, Change, Comparison, Key
-from . import words
-from .axes import ValueAxis, ratio_axis, value_axis
+from .base import words
+from .base.axes import ValueAxis, ratio_axis, value_axis
+from .base.loads import LoadAxis, key_text, load_axis, named_text
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
-from .loads import LoadAxis, key_text, load_axis, named_text
-from .model import Chart, Row, skip_checks, slug, specify
-from .panels import panels
 from .reference import floor_layer, zero_layer
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from ..compare.model import Cell, Comparison, Key
 from ..metrics import PLURALS, WITHOUT_SYNCS
 from ..results.evidence.model import Histogram, Run
+from .base.model import Chart
 from .histogram import (
     LEAST_PERCENTILES,
     Shares,
@@ -18,7 +19,6 @@ from .histogram import (
     shares_of_counts,
     shares_of_percentiles,
 )
-from .model import Chart
 from .percentiles import percentiles, tail
 
 MOST = 12

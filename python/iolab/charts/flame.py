@@ -14,7 +14,7 @@ from ..compare.profile_words import percent, points, sampling_text, spent
 from ..compare.profiles import CellProfiles, Part, change
 from ..heatmap.theme import FONT
 from ..untrusted_text import html, visible
-from .model import slug
+from .base.model import slug
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 16, 12, 62
 _LETTER = 6.2

@@ -17,12 +17,12 @@ import altair as alt
 from ..compare.axes import level_text
 from ..results.evidence.model import Histogram
 from ..units import format_quantity
-from . import words
-from .axes import value_axis
-from .drawing import Layer, layer
+from .base import words
+from .base.axes import value_axis
+from .base.drawing import Layer, layer
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import panels
 from .lines import colours
-from .model import Chart, Row, skip_checks, slug, specify
-from .panels import panels
 
 BITS = 2
 """Of the grid of the bins: four to each doubling."""

@@ -9,20 +9,20 @@ from typing import Any
 import altair as alt
 
 from ..compare.axes import level_text
-from ..compare.curve_model import Curve, Curves
+from ..compare.load.curve_model import Curve, Curves
 from ..compare.model import Key
 from ..metrics import joint_title
-from ..stats.knee import KneeEstimate
+from ..stats.curves.knee import KneeEstimate
 from ..units import format_quantity
 from ..verdict import Level
-from . import words
-from .axes import ValueAxis, value_axis
-from .drawing import Layer, layer
-from .labels import Box, place
+from .base import words
+from .base.axes import ValueAxis, value_axis
+from .base.drawing import Layer, layer
+from .base.labels import Box, place
+from .base.loads import named_text
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import Panels, panels
 from .lines import Drawn, Spot, at, colours, layers, rows_of
-from .loads import named_text
-from .model import Chart, Row, skip_checks, slug, specify
-from .panels import Panels, panels
 from .reference import Reference, fitting, reference_layers
 
 WIDE = 64.0

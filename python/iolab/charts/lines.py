@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import altair as alt
 
-from .drawing import Layer, layer
+from .base.drawing import Layer, layer
 
 ChannelT = TypeVar("ChannelT", alt.X, alt.Y)
 

@@ -10,9 +10,9 @@ from ..compare.model import Cell, Comparison
 from ..compare.render.words import Scale, cell_scale
 from ..errors import UsageError
 from ..metrics import joint_title
-from . import words
-from .loads import key_text
-from .model import Chart, Row, skip_checks, slug, specify
+from .base import words
+from .base.loads import key_text
+from .base.model import Chart, Row, skip_checks, slug, specify
 from .tables import Cells, grid_panels, picture
 
 

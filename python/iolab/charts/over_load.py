@@ -11,12 +11,12 @@ from ..compare.model import Cell, Comparison, Key
 from ..errors import UsageError
 from ..units import format_quantity
 from ..verdict import Level
-from . import words
-from .axes import ValueAxis, value_axis
+from .base import words
+from .base.axes import ValueAxis, value_axis
+from .base.loads import LoadAxis, key_text, load_axis, named_text
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
-from .loads import LoadAxis, key_text, load_axis, named_text
-from .model import Chart, Row, skip_checks, slug, specify
-from .panels import panels
 
 MOST_LINES = 7
 """Levels of a factor that are distinguished by colour by default, where there is one variant

@@ -13,11 +13,11 @@ import altair as alt
 from ..compare.axes import level_text
 from ..results.evidence.model import Histogram
 from ..units import format_quantity
-from . import words
-from .axes import value_axis
+from .base import words
+from .base.axes import value_axis
+from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
-from .model import Chart, Row, skip_checks, slug, specify
-from .panels import panels
 
 STANDARD = (
     1.0,

@@ -12,8 +12,8 @@ import altair as alt
 
 from ..errors import UsageError
 from ..units import to_base
-from .axes import ValueAxis
-from .drawing import Layer, inline, layer, pixel
+from .base.axes import ValueAxis
+from .base.drawing import Layer, inline, layer, pixel
 from .lines import at
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from ..metrics import find
 from ..results.evidence.model import Series
 from ..units import format_quantity
-from . import words
-from .axes import NUMBER, ValueAxis, value_axis
-from .drawing import Layer, inline, layer, pixel, stack
-from .hues import REST, colours_of
+from .base import words
+from .base.axes import NUMBER, ValueAxis, value_axis
+from .base.drawing import Layer, inline, layer, pixel, stack
+from .base.hues import REST, colours_of
+from .base.model import Chart, Row, skip_checks, slug, specify
 from .lines import Drawn, colours
-from .model import Chart, Row, skip_checks, slug, specify
 
 MOST_POINTS = 2000
 """Readings of one line beyond which its lowest and highest per bucket are drawn."""

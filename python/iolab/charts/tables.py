@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from ..compare.model import Comparison, Key
-from .drawing import Drawing, layer
-from .loads import key_text, named_text
-from .panels import Panels
+from .base.drawing import Drawing, layer
+from .base.loads import key_text, named_text
+from .base.panels import Panels
 
 Cells = list[dict[str, Any]]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import sudo_command
+from .base.options import format_option
+from .base.output import say, tell, tell_json
 from .doctor_checks import check, checks
-from .options import format_option
-from .output import say, tell, tell_json
 
 if TYPE_CHECKING:
     from ..hosts.base.host import Host
@@ -39,8 +39,8 @@ def command(cleans: bool, style: str) -> int:
     """
     from ..errors import IolabError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.program import check as asked
-    from ..recorder.program import clean, instances_of, probe_path
+    from ..recorder.probe.program import check as asked
+    from ..recorder.probe.program import clean, instances_of, probe_path
 
     host, said, wrong = LocalHost(), {}, ""
     removed: list[str] = []

@@ -170,7 +170,7 @@ def _tracefs(host: Host) -> dict[str, Any]:
 
 
 def _tracing(host: Host) -> dict[str, Any]:
-    from ..run.tracing import active_tracing
+    from ..run.load.tracing import active_tracing
 
     tracers = active_tracing(host, "")
     return check(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .installation import find_shipped
+from .base.installation import find_shipped
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (

@@ -17,56 +17,80 @@ from typing import Any
 
 import click
 
+from .base.output import hush, say, tell
 from .examples import add_examples
-from .output import hush, say, tell
 
 COMMANDS = {
-    "run": ("run", "make", "Run a study: every cell in every block, with its monitors."),
-    "ab": ("ab", "make", "Build versions of OpenZFS, run a study on them, and report."),
-    "record": ("record", "make", "Record every I/O in the kernel, with device, file and process."),
-    "live": ("live", "make", "Record I/O and show it live in a browser."),
-    "import": ("importing", "make", "Import fio and iostat files, a published table, or traces."),
+    "run": ("study.command", "make", "Run a study: every cell in every block, with its monitors."),
+    "ab": ("study.ab", "make", "Build versions of OpenZFS, run a study on them, and report."),
+    "record": (
+        "record.command",
+        "make",
+        "Record every I/O in the kernel, with device, file and process.",
+    ),
+    "live": ("record.live", "make", "Record I/O and show it live in a browser."),
+    "import": (
+        "results.importing",
+        "make",
+        "Import fio and iostat files, a published table, or traces.",
+    ),
     "show": (
-        "show",
+        "results.show",
         "look",
         "Summarize results, a recording or a trace: runs, verdicts, metrics, I/Os.",
     ),
     "compare": (
-        "compare",
+        "results.compare",
         "look",
         "Compare every variant with the baseline, with intervals and tests.",
     ),
     "check": (
-        "check",
+        "results.check",
         "look",
         "Check changes against rules, for CI: each passes, fails or is inconclusive.",
     ),
     "history": (
-        "history",
+        "results.history",
         "look",
         "Follow results over time: add them, and see since when values changed.",
     ),
-    "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
-    "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
-    "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
-    "odd": ("odd", "look", "Find what differs most from the minutes before, and since when."),
-    "view": ("view", "look", "Serve recordings and traces to a browser and to programs."),
-    "keep": ("keep", "tend", "Keep statistics of a recording longer than its events."),
+    "report": (
+        "results.report",
+        "look",
+        "Write the report as one HTML file, or its charts as files.",
+    ),
+    "heatmap": ("query.heatmap", "look", "Draw a heat map of latency, offset or size over time."),
+    "query": (
+        "query.command",
+        "look",
+        "Query a statistic of a recording or trace, over time and by key.",
+    ),
+    "odd": ("query.odd", "look", "Find what differs most from the minutes before, and since when."),
+    "view": ("results.view", "look", "Serve recordings and traces to a browser and to programs."),
+    "keep": ("record.keep", "tend", "Keep statistics of a recording longer than its events."),
     "verify": (
-        "verify",
+        "results.verify",
         "tend",
         "Check the files of results or a recording for damage; rebuild what can be derived.",
     ),
-    "archive": ("archive", "tend", "Push recordings into Iceberg tables, and fetch from them."),
-    "rig": ("rig", "tend", "Build, start and stop disposable virtual machines to measure on."),
+    "archive": (
+        "archive.command",
+        "tend",
+        "Push recordings into Iceberg tables, and fetch from them.",
+    ),
+    "rig": (
+        "study.rig",
+        "tend",
+        "Build, start and stop disposable virtual machines to measure on.",
+    ),
     "doctor": (
         "doctor",
         "tend",
         "Check what this machine can do, and what killed processes left on it.",
     ),
-    "completion": ("completion", "tend", "Print the completion script of bash, zsh or fish."),
+    "completion": ("base.completion", "tend", "Print the completion script of bash, zsh or fish."),
     "catalog": (
-        "catalog",
+        "study.catalog",
         "tend",
         "List documents, terms (glossary), metrics, statistics, units, formats, gates...",
     ),
@@ -142,7 +166,7 @@ class _Commands(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from .installation import describe
+        from .base.installation import describe
 
         tell(describe())
         ctx.exit()
@@ -209,7 +233,7 @@ def run(args: list[str]) -> int:
     except IolabError as error:
         if debug:
             raise
-        from .path_kind import suggest
+        from .base.path_kind import suggest
 
         words = f"iolab: {suggest(args, error) or error}"
         say(*(words.split("\n") if isinstance(error, StudyError) else [words]))

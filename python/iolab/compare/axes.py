@@ -14,7 +14,7 @@ from ..metrics import Metric
 from ..results.evidence.model import Run
 from ..units import parse_fio_size
 from ..verdict import Level
-from .achieved import AchievedLevel
+from .load.achieved import AchievedLevel
 from .model import WITHOUT_METRIC, Key, Warning
 
 Where = Mapping[str, Sequence[str]]

@@ -16,13 +16,13 @@ from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
 from ..stats.sessions import session_interval
 from ..units import BASE, unit
-from . import planning
-from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .changes import change_of
+from .load.achieved import with_achieved
 from .model import AGAIN, SYNCS_DIFFER, Cell, Change, Comparison, Key, Warning
 from .remarks import footnotes_of, syncs_warning, warnings_of
+from .rules import planning
 from .several import differences_of, unmatched_of
 from .summaries import summaries
 

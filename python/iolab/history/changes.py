@@ -18,9 +18,9 @@ from ..errors import UsageError
 from ..files import EVIDENCE, read_regular, write_atomically
 from ..metrics import Metric
 from ..stats.arrays import Floats
-from ..stats.changepoints import ChangePoint, Changes, NoiseChange
-from ..stats.changepoints import find_changes as search
 from ..stats.multiple import benjamini_hochberg
+from ..stats.series.changepoints import ChangePoint, Changes, NoiseChange
+from ..stats.series.changepoints import find_changes as search
 from ..untrusted_text import parse_json
 from .store import Entry, History, SeriesValues
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..compare.axes import axis_text
 from ..compare.cells import Pairing, SessionValues
-from ..compare.check import MISSING, ZERO, Check, Evidence, Place, judge
 from ..compare.model import Difference, Warning
-from ..compare.rules import Rule
+from ..compare.rules.check import MISSING, ZERO, Check, Evidence, Place, judge
+from ..compare.rules.rules import Rule
 from ..errors import UsageError
 from ..metrics import Metric, of
 from ..results.open.results import Results

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..archive.progress import FILE, Progress, read_progress
+from ..archive.upload.progress import FILE, Progress, read_progress
 from ..errors import ResultsError
 from ..recording.write.writer import RecordingWriter
-from .intake import Sink
+from .sinks.intake import Sink
 from .status import Status
 
 EVERY_S = 10

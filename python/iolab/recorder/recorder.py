@@ -20,11 +20,11 @@ from ..recording.write.writer import PutOffError
 from .budget import BudgetKeeper, SizeWatch
 from .command import Recorded
 from .control import Client, Control, mark_of
-from .intake import Intake, Sink
-from .launch import Launcher
-from .probe_supervisor import ProbeSupervisor
+from .probe.launch import Launcher
+from .probe.supervisor import ProbeSupervisor
 from .recording_clock import OwnTime, move_frame, words_of_step
 from .settings import Settings
+from .sinks.intake import Intake, Sink
 from .status import Status, write_status
 
 

@@ -31,15 +31,15 @@ from . import archiving
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
-from .disk_sink import DiskPlaces, DiskSink
-from .intake import Sink
-from .launch import Launcher
+from .probe.launch import Launcher
 from .recorder import Heard, Outcome, Parts, Recorder, wait_readable
 from .recording_clock import begun_by
 from .settings import SOURCES, Retention, Settings
-from .smb_sink import SmbSink
+from .sinks.disks import DiskPlaces, DiskSink
+from .sinks.intake import Sink
+from .sinks.smb import SmbSink
+from .sinks.zpool import PoolSink
 from .status import FILE as STATUS_FILE
-from .zpool_sink import PoolSink
 
 KEEPER_NICENESS = 10
 """Of the thread: what is measured, and what is recorded, goes before it."""
@@ -140,7 +140,9 @@ def preload(*more: str) -> None:
     for name in ("duckdb", "pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet", *more):
         importlib.import_module(name)
     for package in (recorder, recording, statistics, kept):
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        # of these two, the sub-packages too
+        find = pkgutil.walk_packages if package in (recorder, kept) else pkgutil.iter_modules
+        for module in find(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
+from ..charts.base.theme import DARK, LIGHT
 from ..charts.reference import Reference
-from ..charts.theme import DARK, LIGHT
 from ..compare.model import Comparison
 from ..compare.published import Published
-from ..compare.sequential import sequential_notes
+from ..compare.rules.sequential import sequential_notes
 from ..results.evidence.completeness import unreadable_runs
 from ..results.evidence.model import Run, Series
 from ..results.gates.stall import stalls
@@ -26,13 +26,13 @@ from .model.metric_selection import chosen_metrics
 from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
 from .model.source import Progress, Shown, Source
 from .model.variant_selection import select
-from .sections import environment
+from .sections.hosts import environment
+from .sections.hosts.target import target_part
 from .sections.metric_sections import metric_section
 from .sections.published_comparison import beside_sections
 from .sections.runs import Texts, reason_groups, run_detail, run_table
 from .sections.series import TimeBases, strips, without_devices
 from .sections.sessions import sessions_part
-from .sections.target import target_part
 from .sections.views import view_sections
 from .sections.windows_and_steps import step_sections, window_sections
 from .words import summary

@@ -13,7 +13,7 @@ from ..compare.remarks import study_notes
 from ..untrusted_text import markdown
 from .model.cover_payload import Cover
 from .model.source import Source
-from .sections.environment import environment
+from .sections.hosts.environment import environment
 from .words.phrases import SPACE
 
 FACTS = ("kernel", "fio", "cpu", "memory", "openzfs, as loaded")

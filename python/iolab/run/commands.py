@@ -17,8 +17,8 @@ from ..errors import RunError
 from ..files import open_for_writing
 from ..hosts.base.host import Host, Process
 from ..study.commands import Command
-from .journal import Journal
-from .process_registry import Starts
+from .resuming.journal import Journal
+from .resuming.process_registry import Starts
 
 RECORDS = "hooks.jsonl"
 OUTPUTS = "hooks"

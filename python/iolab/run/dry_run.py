@@ -17,12 +17,12 @@ from ..clock import SystemClock
 from ..errors import RunError
 from ..hosts.base.host import Host
 from ..hosts.kinds.local import LocalHost
-from ..study.load import Study
-from ..study.plan import Plan, plan_runs
+from ..study.cells.plan import Plan, plan_runs
+from ..study.file.load import Study
 from ..targets.base import NOTHING_ALLOWED, Permissions
 from ..targets.commands import refusals
 from ..targets.space import existing
-from .clients import Clients
+from .load.clients import Clients
 from .plugins import Equipment
 
 

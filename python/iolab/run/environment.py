@@ -15,7 +15,7 @@ from ..hosts.facts.host_facts import Facts, host_facts
 from ..integrity import with_own_digest
 from ..results.evidence.files import ENVIRONMENT_FILE
 from ..targets.base import Target
-from .revisions import revision
+from .builds.revisions import revision
 
 SCHEMA = 1
 SCHEMA_OF_STUDY = 2

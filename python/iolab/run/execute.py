@@ -21,31 +21,31 @@ from ..results.evidence.files import PASSES, TARGET_FILE, write_plan
 from ..results.evidence.marks import add_marks
 from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
+from ..study.cells.plan import PlannedRun
 from ..study.client_hosts import ClientHosts
 from ..study.commands import Action
-from ..study.plan import PlannedRun
 from ..targets.base import RunContext, Target
 from ..targets.cache import drop_caches
 from ..workloads.base import Job, Load, StartTime, Workload
-from ..workloads.fio_ios import FOLDER
-from .actions import Actions
-from .build_places import watch_program
-from .client_recordings import ClientRecorders
-from .clients import Client, ClientLaunch, client_places, path_on_clients
+from ..workloads.fio.ios import FOLDER
+from .builds.build_places import watch_program
+from .builds.program_builds import ProgramUse
 from .commands import CommandRunner
 from .environment import write_run_environment
 from .hooks import Hooks, variables
-from .interrupts import Interrupts
-from .launch import HostLaunch, Launch
-from .load_loop import LoadRunner
-from .log_ios import keep_ios
-from .picture import read_picture
-from .process_registry import Starts
-from .profiling import MARK, Profiler
-from .program_builds import ProgramUse
+from .load.actions import Actions
+from .load.client_recordings import ClientRecorders
+from .load.clients import Client, ClientLaunch, client_places, path_on_clients
+from .load.launch import HostLaunch, Launch
+from .load.loop import LoadRunner
+from .load.profiling import MARK, Profiler
+from .load.tracing import active_tracing
+from .logs.log_ios import keep_ios
+from .logs.picture import read_picture
+from .logs.recording import StudyRecorder
 from .record import RunEnd, plan_of
-from .recording import StudyRecorder
-from .tracing import active_tracing
+from .resuming.interrupts import Interrupts
+from .resuming.process_registry import Starts
 
 KERNEL_FILE = "dmesg.txt"
 SCHEMA = 1

@@ -16,13 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from ..study.cells import Cell
+from ..study.cells.cells import Cell
+from ..study.cells.plan import PlannedRun
 from ..study.commands import Command, Level
-from ..study.load import Study
-from ..study.plan import PlannedRun
+from ..study.file.load import Study
+from .builds.program_builds import ProgramBuilds
 from .commands import CommandRunner
-from .interrupts import Interrupts
-from .program_builds import ProgramBuilds
+from .resuming.interrupts import Interrupts
 
 
 def variables(

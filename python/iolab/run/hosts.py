@@ -17,8 +17,8 @@ from ..results.open.multi_host import FILE as HOSTS_FILE
 from ..results.open.multi_host import Hosts, read_hosts, write_hosts
 from ..study.adapt import Changes
 from ..targets.base import Permissions
-from .interrupts import Interrupts, SameInterrupts
 from .progress import ProgressListener
+from .resuming.interrupts import Interrupts, SameInterrupts
 from .study import refuse_other, run_study
 
 _LOOK = 0.2

@@ -19,20 +19,20 @@ from ..results.evidence.files import PASSES
 from ..results.evidence.model import PROGRAM
 from ..sources.base import Source
 from ..sources.recorded import RecordedSource
-from ..study.cells import Cell
-from ..study.load import Study
-from ..study.plan import run_seconds
+from ..study.cells.cells import Cell
+from ..study.cells.plan import run_seconds
+from ..study.file.load import Study
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.commands import refusals
 from ..units import format_quantity
 from ..workloads.base import Load, Workload
-from .client_recordings import ClientRecorders
-from .clients import LEAD, Clients, check_cells, load_of_all, of_client
-from .kernels import check_kernels
-from .process_registry import MARK
-from .profiling import Profiler
-from .program_builds import ProgramBuilds, ProgramUse
-from .recording import StudyRecorder, Wanted
+from .builds.kernels import check_kernels
+from .builds.program_builds import ProgramBuilds, ProgramUse
+from .load.client_recordings import ClientRecorders
+from .load.clients import LEAD, Clients, check_cells, load_of_all, of_client
+from .load.profiling import Profiler
+from .logs.recording import StudyRecorder, Wanted
+from .resuming.process_registry import MARK
 
 SCRATCH = "scratch"
 """Directory under the results where targets without a path of their own are made."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ..study.load import Study
-from ..study.plan import Plan, PlannedRun
+from ..study.cells.plan import Plan, PlannedRun
+from ..study.file.load import Study
 
 Status = Literal["finished", "failed", "interrupted"]
 

@@ -12,7 +12,7 @@ from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import ClientRun
 from ..results.evidence.model import KERNEL, PROGRAM_BUILD, SESSION, RunPlan
 from ..sources.base import Source
-from ..study.plan import PlannedRun
+from ..study.cells.plan import PlannedRun
 from ..workloads.base import Job, Load
 from .progress import Status
 

@@ -20,25 +20,33 @@ from ..hosts.kinds.parse import host_named
 from ..results.evidence.files import PROFILES, RUNS
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.evidence.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
-from ..study.load import Study
-from ..study.plan import Plan, PlannedRun, plan_runs
+from ..study.cells.plan import Plan, PlannedRun, plan_runs
+from ..study.file.load import Study
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.made import SUFFIX as MADE
-from .clients import Clients
 from .commands import CommandRunner
 from .environment import gather, write_study_environment
 from .execute import Executor, RunSetting
-from .headline import headline, warm_up
 from .hooks import Hooks
-from .interrupts import Interrupts
-from .journal import Journal
-from .looks import Looks
+from .load.clients import Clients
+from .logs.headline import headline, warm_up
 from .plugins import Equipment
-from .process_registry import Starts
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
-from .resume import NOTHING, Past, check_host, check_surroundings, clear, find_changes, read_past
-from .sessions import Sessions
+from .resuming.interrupts import Interrupts
+from .resuming.journal import Journal
+from .resuming.looks import Looks
+from .resuming.process_registry import Starts
+from .resuming.resume import (
+    NOTHING,
+    Past,
+    check_host,
+    check_surroundings,
+    clear,
+    find_changes,
+    read_past,
+)
+from .resuming.sessions import Sessions
 
 
 @dataclass(frozen=True)

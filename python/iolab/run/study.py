@@ -19,12 +19,12 @@ from ..results.evidence.lock import check_free, lock
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.open.multi_host import FILE as HOSTS_FILE
 from ..study.adapt import Changes
-from ..study.load import Study, is_in_sessions, load_study
-from ..study.trust import require_trust
+from ..study.file.load import Study, is_in_sessions, load_study
+from ..study.file.trust import require_trust
 from ..targets.base import Permissions
-from .interrupts import Interrupts
 from .progress import ProgressListener, Silence
-from .resume import begun, recorded_study
+from .resuming.interrupts import Interrupts
+from .resuming.resume import begun, recorded_study
 from .runner import RunnerOptions, StudyRunner
 
 

@@ -14,7 +14,7 @@ from ..recording.base.counts import merge as merge_counts
 from ..recording.base.grids import Grid, Linear, LogLinear
 from .engine.cells import BUCKETS, covering, most_keys
 from .engine.engine import int64s
-from .kept.paths import BITS as COARSE_BITS
+from .kept.files.paths import BITS as COARSE_BITS
 from .plan import Frame
 from .sums import Bounds, Growth, Numbers, Sums
 from .tiers.readings import Shares, Spread

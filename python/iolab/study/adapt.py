@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import UsageError
-from .problems import near
+from .file.problems import near
 
 AGAIN = "-again"
 """Ending of the name of the arm that `again` adds."""

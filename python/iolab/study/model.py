@@ -17,14 +17,14 @@ from pydantic import (
     model_validator,
 )
 
-from ..compare.rules import ALPHA, AT_MOST
+from ..compare.rules.rules import ALPHA, AT_MOST
 from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .builds import NAME as BUILD_NAME
 from .builds import BuildTable
+from .cells.factors import FactorSet
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
-from .factors import FactorSet
+from .file.rig_tables import ReducedTable, RigTable
 from .profile import ProfileTable
-from .rig_tables import ReducedTable, RigTable
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 

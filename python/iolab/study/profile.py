@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..compare.axes import level_text
 from ..hosts.base.options import Duration, OptionProblem, problems_error
-from .factors import FactorSet, Scalar, matches
-from .problems import near
+from .cells.factors import FactorSet, Scalar, matches
+from .file.problems import near
 
 MOST_SECONDS = 30.0
 """Seconds that are sampled where the study doesn't say: 3000 samples a CPU at 99 Hz."""

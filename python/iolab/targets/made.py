@@ -30,8 +30,8 @@ from ..hosts.facts.mounts import mounts
 from ..hosts.ssh.remote_paths import here, scratch_on
 from ..untrusted_text import parse_json
 from .commands import pause, try_command
-from .zpool_pool import PREFIX
-from .zpool_pool import remove as remove_pools
+from .zpool.pool import PREFIX
+from .zpool.pool import remove as remove_pools
 
 SUFFIX = ".made"
 IMAGES = "disk-"

@@ -17,13 +17,13 @@ from ..results.evidence.files import PASSES
 from ..results.evidence.marks import Mark
 from .base import Job, Load, StartTime, Workload
 from .files_model import FilesOptions
-from .fio import FioWorkload
-from .fio_check import check_jobs
-from .fio_job import LAYOUT_FILE, LAYOUT_OUTPUT, job_sections
-from .fio_model import FioOptions
-from .fio_names import KNOWN, RESERVED
-from .fio_options import Scalar, job_text
-from .fio_sections import resolve
+from .fio.check import check_jobs
+from .fio.job import LAYOUT_FILE, LAYOUT_OUTPUT, job_sections
+from .fio.model import FioOptions
+from .fio.names import KNOWN, RESERVED
+from .fio.options import Scalar, job_text
+from .fio.sections import resolve
+from .fio.workload import FioWorkload
 
 
 class FilesWorkload:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ..hosts.base.options import Duration, OptionProblem, Options, Size, problems_error
 from .compressibility import DECIDED
-from .fio_options import Scalar, problems
+from .fio.options import Scalar, problems
 
 _KEYS = {
     "rw": "op",

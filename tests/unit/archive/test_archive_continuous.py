@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from iolab.archive import Archive, push
-from iolab.archive.continuous import QUIET_NS, ContinuousPush
-from iolab.archive.progress import FILE, Progress, read_progress, write_progress
+from iolab.archive.upload.continuous import QUIET_NS, ContinuousPush
+from iolab.archive.upload.progress import FILE, Progress, read_progress, write_progress
 from iolab.cli.main import run
 from iolab.errors import ResultsError
 from iolab.recorder.archiving import ArchivingSink, PushProcess

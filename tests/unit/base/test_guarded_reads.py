@@ -35,8 +35,8 @@ OTHER_FILES = {
     ("recording/base/layout.py", "sync_folder"): "a directory",
     ("statistics/engine/engine.py", "_plain"): "a directory",
     ("report/page/html.py", "bundle_file"): "a file of the package",
-    ("recorder/remote_probe.py", "__init__"): "a file of the package",
-    ("recorder/starter.py", "open_program"): "a program, with checks of its own",
+    ("recorder/probe/remote.py", "__init__"): "a file of the package",
+    ("recorder/probe/starter.py", "open_program"): "a program, with checks of its own",
     ("server/base/json_store.py", "read"): "a file of the service's state, through no link",
 }
 """(module, function) that open something else, with what that is."""

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 import pytest
 
+from iolab.cli.base.installation import find_shipped
 from iolab.cli.examples import DOCUMENTS, EXAMPLES
-from iolab.cli.installation import find_shipped
 from iolab.cli.main import COMMANDS, EXIT_CODES, group
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from iolab.cli.installation import commit, find_shipped
+from iolab.cli.base.installation import commit, find_shipped
 from iolab.cli.main import group
 from support.probe import need_probe
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.charts.axes import log_ticks, ratio_axis, round_domain, value_axis
-from iolab.charts.labels import Box, place
-from iolab.charts.loads import key_text, load_axis, named_text
+from iolab.charts.base.axes import log_ticks, ratio_axis, round_domain, value_axis
+from iolab.charts.base.labels import Box, place
+from iolab.charts.base.loads import key_text, load_axis, named_text
 
 sizes = st.floats(1e-9, 1e12)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from iolab.charts import Chart, before_after, change, matrix, over_load
-from iolab.charts.theme import DARK, LIGHT
+from iolab.charts.base.theme import DARK, LIGHT
 from iolab.compare.model import Comparison
 from iolab.errors import UsageError
 from iolab.verdict import Level

@@ -15,9 +15,9 @@ import altair as alt
 import pytest
 
 from iolab.charts import Chart, before_after, change, export, over_load
-from iolab.charts.model import MIME_TYPE, slug, wrap
-from iolab.charts.theme import DARK, LIGHT, SHAPES
-from iolab.charts.words import sentences
+from iolab.charts.base.model import MIME_TYPE, slug, wrap
+from iolab.charts.base.theme import DARK, LIGHT, SHAPES
+from iolab.charts.base.words import sentences
 from iolab.errors import IolabError, UsageError
 from support.charts_data import published, repeated
 

@@ -10,7 +10,7 @@ from iolab import registry
 from iolab.charts import change, hockey_stick, over_load
 from iolab.compare.axes import parse_where
 from iolab.compare.compare import compare
-from iolab.compare.curves import curves
+from iolab.compare.load.curves import curves
 from iolab.results.evidence.model import Observation, Run
 from support.runs import run
 

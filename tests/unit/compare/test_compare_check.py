@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.compare.check import ONE_BLOCK, Check, Outcome, check
 from iolab.compare.compare import compare
 from iolab.compare.model import CONFOUNDED, NOT_ALTERNATING
 from iolab.compare.render.check import REASONS, as_json, headline, render_check
-from iolab.compare.rules import Rule, parse_rule
+from iolab.compare.rules.check import ONE_BLOCK, Check, Outcome, check
+from iolab.compare.rules.rules import Rule, parse_rule
 from iolab.errors import UsageError
 from iolab.metrics import of
 from iolab.results.evidence.model import Run

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.compare.curve_model import Curve, Curves
-from iolab.compare.curves import curves
+from iolab.compare.load.curve_model import Curve, Curves
+from iolab.compare.load.curves import curves
 from iolab.compare.render.knees import render_knees
 from iolab.errors import UsageError
 from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.stats.knee import KneeEstimate, NoKnee
-from iolab.stats.scalability import NoFit, UslFit
+from iolab.stats.curves.knee import KneeEstimate, NoKnee
+from iolab.stats.curves.scalability import NoFit, UslFit
 from iolab.verdict import Level, Reason, Verdict
 from support.narrow import present
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iolab.compare.limits import find_limits
+from iolab.compare.load.limits import find_limits
 from iolab.compare.render.limits import FORMATS, render_limits
 from iolab.errors import UsageError
 from iolab.results.evidence.model import Observation, Run, RunPlan

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from iolab.compare.compare import compare
-from iolab.compare.planning import Basis, blocks_needed, detectable
+from iolab.compare.rules.planning import Basis, blocks_needed, detectable
 from iolab.stats.blocks import t_intervals
 from iolab.stats.exact import sign_flip_p
 from support.runs import run

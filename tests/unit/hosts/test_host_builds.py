@@ -20,7 +20,7 @@ from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
 from iolab.rigs.host_directory import HostDirectory
 from iolab.rigs.recipe import find_rig
 from iolab.rigs.source_tree import parse_request
-from iolab.targets.zpool_modules import SWITCH, build_record, builds
+from iolab.targets.zpool.modules import SWITCH, build_record, builds
 from support.sshd import sshd
 
 RECIPE = """

@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from iolab.cli import live
 from iolab.cli.main import run
+from iolab.cli.record import live
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.recording.read.recording import Recording
 from support.sshd import nothing_is_left, sshd

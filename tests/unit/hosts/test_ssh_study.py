@@ -14,7 +14,7 @@ import pytest
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.hosts.ssh.remote_paths import there
 from iolab.run.study import run_study
-from iolab.study.plan import PlannedRun
+from iolab.study.cells.plan import PlannedRun
 from support.acting import Listener
 from support.sshd import nothing_is_left, sessions_of, sshd
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from iolab.clock import FakeClock
-from iolab.recorder.disk_sink import (
+from iolab.recorder.sinks.disks import (
     AGAIN_S,
     LONGEST,
     MOST,
@@ -23,7 +23,7 @@ from iolab.recorder.disk_sink import (
     DiskSink,
     parse_places,
 )
-from iolab.recorder.intake import Sink
+from iolab.recorder.sinks.intake import Sink
 from iolab.recording.base.disks import DiskPeriod, periods_of, places_within
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter

@@ -11,9 +11,10 @@ import pytest
 from iolab.recorder.session import KeepingSink
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.kept import definitions, manage
+from iolab.statistics.kept import manage
+from iolab.statistics.kept.files import definitions
+from iolab.statistics.kept.files.paths import DEFINITIONS
 from iolab.statistics.kept.manage import begin, defaults
-from iolab.statistics.kept.paths import DEFINITIONS
 from iolab.statistics.kept.writer import Keeper
 from support.recordings import START, events
 from support.waiting import until

@@ -19,8 +19,8 @@ from iolab.clock import FakeClock
 from iolab.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.recorder.launch import Probe
-from iolab.recorder.remote_probe import FarLauncher, FarProbe, check_far
+from iolab.recorder.probe.launch import Probe
+from iolab.recorder.probe.remote import FarLauncher, FarProbe, check_far
 from support.waiting import PATIENCE, until
 
 FRAMES = Path(__file__).parents[2] / "support/frames.py"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from iolab.recorder.intake import Sink
 from iolab.recorder.recorder import Outcome
 from iolab.recorder.session import Session
 from iolab.recorder.settings import Settings
+from iolab.recorder.sinks.intake import Sink
 from iolab.recording.base import layout, metadata
 from iolab.recording.read.recording import Recording
 from support.clocks import SetClock
@@ -134,7 +134,7 @@ def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(
     refusing(monkeypatch, clock, 1.0, 20.0)
     with monkeypatch.context() as patch:
         # what the shell wrote is there before the first second is over
-        patch.setattr("iolab.recorder.host_shell.os.set_blocking", lambda *_: None)
+        patch.setattr("iolab.recorder.sinks.host_shell.os.set_blocking", lambda *_: None)
         outcome, _ = recorded(tmp_path / "r", clock, Listener(), pools=pools)
     assert (outcome.reason, outcome.failure) == ("duration", None)
     recording = Recording(tmp_path / "r")

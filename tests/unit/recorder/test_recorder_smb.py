@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.recorder.host_shell import HostShell
-from iolab.recorder.smb_sink import (
+from iolab.recorder.sinks.host_shell import HostShell
+from iolab.recorder.sinks.smb import (
     DENIED,
     FAILED,
     FOREIGN,
@@ -329,7 +329,7 @@ def until_said(tried: Callable[[], bool]) -> None:
 
 
 def test_calls_get_share_and_user_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.recorder.smb_sink._WAIT_S", PATIENCE)
+    monkeypatch.setattr("iolab.recorder.sinks.smb._WAIT_S", PATIENCE)
     made, target, notes, _ = sink(lambda: printing(answered()))
     other = call(5, None, "/srv/data/inner/a", "fio")
     made.append_events(batch(other))

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.recorder.intake import Sink
-from iolab.recorder.zpool_sink import LATE_NS, SCRIPT, Growth, PoolCounts, PoolSink, read
+from iolab.recorder.sinks.intake import Sink
+from iolab.recorder.sinks.zpool import LATE_NS, SCRIPT, Growth, PoolCounts, PoolSink, read
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -366,7 +366,7 @@ def test_a_machine_without_it_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_a_shell_that_fails_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.recorder.zpool_sink._AGAIN", 0.1)
+    monkeypatch.setattr("iolab.recorder.sinks.zpool._AGAIN", 0.1)
     asked: list[int] = []
 
     def begin() -> Sequence[str]:

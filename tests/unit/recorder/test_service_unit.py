@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.record import command
+from iolab.cli.record.command import command
 
 PROGRAM = "/opt/iolab/bin/iolab"
 

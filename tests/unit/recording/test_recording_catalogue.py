@@ -26,7 +26,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.engine import Engine
-from iolab.statistics.kept.paths import DEFINITIONS
+from iolab.statistics.kept.files.paths import DEFINITIONS
 from support.recordings import SECOND, START, events
 
 METADATA = (

@@ -23,8 +23,8 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.kept.coverage import held_of
-from iolab.statistics.kept.definitions import Definition
-from iolab.statistics.kept.paths import TIERS
+from iolab.statistics.kept.files.definitions import Definition
+from iolab.statistics.kept.files.paths import TIERS
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.names import parse

@@ -23,7 +23,7 @@ from iolab.report.model.cover_payload import Cover, CoverCell
 from iolab.report.model.metric_selection import chosen_metrics
 from iolab.report.page.cover_html import cover_html
 from iolab.report.page.html import render
-from iolab.report.sections.environment import jobs
+from iolab.report.sections.hosts.environment import jobs
 from iolab.report.sections.shades import change_shade, value_shades
 from iolab.report.words.credibility import trust
 from iolab.results.evidence.model import Run

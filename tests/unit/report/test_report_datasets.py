@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.charts.model import Chart
+from iolab.charts.base.model import Chart
 from iolab.report.model.datasets import Datasets
 from iolab.report.model.payload import Dataset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
-from iolab.report.sections import environment
+from iolab.report.sections.hosts import environment
 from iolab.report.sections.tables import change_tone, outcome_cell, tables
 from iolab.report.words.phrases import probability_text
 from iolab.results.evidence.model import Run

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iolab.report.sections.environment import environment
-from iolab.report.sections.target import MOST_STATES, target_part
-from iolab.report.sections.zfs_settings import settings
+from iolab.report.sections.hosts.environment import environment
+from iolab.report.sections.hosts.target import MOST_STATES, target_part
+from iolab.report.sections.hosts.zfs_settings import settings
 from iolab.results.evidence.model import Run
 from support.report_data import HandMade, run
 

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.report.build import build_report
 from iolab.report.model.map_payload import CellMaps, Maps
-from iolab.report.sections.environment import environment
+from iolab.report.sections.hosts.environment import environment
 from iolab.report.sections.maps import run_maps
 from iolab.results.evidence.model import Run
 from support import report_data

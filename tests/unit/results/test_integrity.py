@@ -28,7 +28,7 @@ from iolab.results.open.cache_details import HISTOGRAMS, SERIES
 from iolab.results.open.multi_host import Hosts, read_hosts, write_hosts
 from iolab.results.open.results import Results
 from iolab.results.open.verify import verify_results
-from iolab.run.journal import Journal
+from iolab.run.resuming.journal import Journal
 from support.fio_files import job, output
 
 LAYOUT = "{variant}/rep{repetition:int}"

@@ -21,8 +21,8 @@ from iolab.rigs.builds import BuildRecord
 from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.rigs.recipe import Rig
 from iolab.rigs.source_tree import BuildRequest, with_absolute_paths
-from iolab.run import ab as module
-from iolab.run.ab import Ab, AbRequest, ab_study, machine_name
+from iolab.run.builds import ab as module
+from iolab.run.builds.ab import Ab, AbRequest, ab_study, machine_name
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
 from support.acting import SYS, fake_fio, write_result

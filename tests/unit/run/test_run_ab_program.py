@@ -11,9 +11,9 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.results.evidence.files import run_directories
-from iolab.run.interrupts import Interrupts
-from iolab.run.load_loop import LoadRunner
-from iolab.run.program_builds import ProgramBuilds
+from iolab.run.builds.program_builds import ProgramBuilds
+from iolab.run.load.loop import LoadRunner
+from iolab.run.resuming.interrupts import Interrupts
 
 SOURCE = "#!/bin/sh\n: text\nsleep 0.002\n"
 HARMFUL = """--- a/tool

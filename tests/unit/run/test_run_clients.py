@@ -19,9 +19,9 @@ from iolab.hosts.base.clock_offset import Offset
 from iolab.hosts.kinds.fake import FakeHost, FakeProcess, FakeProgram
 from iolab.results.evidence.clients import clients_of
 from iolab.results.open.results import Results
-from iolab.run.clients import LEAD, path_on_clients
-from iolab.run.interrupts import Interrupts
-from iolab.run.recording import Wanted
+from iolab.run.load.clients import LEAD, path_on_clients
+from iolab.run.logs.recording import Wanted
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, fake_host
@@ -180,7 +180,7 @@ class FakeRecorder:
 
 
 def test_each_client_host_is_recorded_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.run.client_recordings.StudyRecorder", FakeRecorder)
+    monkeypatch.setattr("iolab.run.load.client_recordings.StudyRecorder", FakeRecorder)
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(FakeRecorder, "calls", calls)
     hosts = '["ssh:a", "ssh:b", "ssh:c", "ssh:b"]\nsources = ["counters"]'

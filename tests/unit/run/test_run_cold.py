@@ -14,7 +14,7 @@ from iolab.errors import RunError
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.open.results import Results
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.targets.directory import DirectoryTarget
 from iolab.verdict import Level
 from support.acting import Listener, study_text, write_result

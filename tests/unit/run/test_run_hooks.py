@@ -15,7 +15,7 @@ from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.results.derive.derive import derive
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.verdict import Level
 from support.acting import Listener, study_text
 

@@ -19,7 +19,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.lock import lock
 from iolab.results.open.multi_host import FILE, parts_of, read_hosts
 from iolab.run.hosts import How, forget_if_unused, run_on_hosts
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from support.acting import Listener, fake_host, study_text
 

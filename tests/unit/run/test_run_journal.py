@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
 from iolab.results.evidence.journal import FILE, read_journal
-from iolab.run.journal import Journal
+from iolab.run.resuming.journal import Journal
 
 
 def test_events_come_back_in_order_with_their_time(tmp_path: Path) -> None:

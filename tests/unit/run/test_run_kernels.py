@@ -12,10 +12,10 @@ from iolab.hosts.kinds.fake import FakeHost
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
 from iolab.run.dry_run import preview
-from iolab.run.interrupts import Interrupts
-from iolab.run.sessions import session_events
+from iolab.run.resuming.interrupts import Interrupts
+from iolab.run.resuming.sessions import session_events
 from iolab.study.adapt import Changes
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do
 

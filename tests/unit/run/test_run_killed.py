@@ -16,7 +16,7 @@ from iolab.results.evidence.files import run_directories, write_plan
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.manifest import write_manifest
 from iolab.run import execute
-from iolab.run.journal import Journal
+from iolab.run.resuming.journal import Journal
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after
 

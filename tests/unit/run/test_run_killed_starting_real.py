@@ -18,7 +18,7 @@ from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
-from iolab.run.process_registry import Starts
+from iolab.run.resuming.process_registry import Starts
 from iolab.run.study import run_study
 from support.acting import study_text
 from support.sshd import nothing_is_left, sshd

@@ -21,8 +21,8 @@ from iolab.formats.fio.log import FioLog
 from iolab.formats.fio.seconds import per_second
 from iolab.recording.read.recording import Recording
 from iolab.results.evidence.files import read_io_log, read_plan, run_directories
-from iolab.run import log_ios
-from iolab.run.log_ios import keep_ios
+from iolab.run.logs import log_ios
+from iolab.run.logs.log_ios import keep_ios
 from iolab.workloads.base import Load
 from support.fio_files import idle, job, output
 

@@ -25,16 +25,16 @@ from iolab.recording.read.verify import verify_recording
 from iolab.recording.write import recovery
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_io_log
-from iolab.run.log_ios import keep_ios
+from iolab.run.logs.log_ios import keep_ios
 from iolab.statistics.ask.query import query
+from iolab.statistics.kept.files.paths import TIERS, files, folder_name
 from iolab.statistics.kept.manage import begin
-from iolab.statistics.kept.paths import TIERS, files, folder_name
 from iolab.statistics.kept.writer import Keeper
 from iolab.workloads.base import Load
 from support.fio_files import idle, job, output
 
 if TYPE_CHECKING:
-    from iolab.run.recording import StudyRecorder
+    from iolab.run.logs.recording import StudyRecorder
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

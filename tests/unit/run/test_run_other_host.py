@@ -15,7 +15,7 @@ from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.results.evidence.files import read_environment, read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
-from iolab.run.journal import Journal
+from iolab.run.resuming.journal import Journal
 from iolab.targets.made import Made
 from support.acting import Listener, fake_host, study_text
 from support.narrow import present

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.results.evidence.files import PICTURE_READ_FILE
-from iolab.run.picture import read_picture
+from iolab.run.logs.picture import read_picture
 from iolab.run.study import run_study
 from support.acting import Listener
 

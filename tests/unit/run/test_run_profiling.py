@@ -17,7 +17,7 @@ from iolab.results.evidence.files import profile_directories, read_plan, run_dir
 from iolab.results.open.profiles import read_profiles
 from iolab.results.open.results import Results
 from iolab.run.dry_run import preview
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]
@@ -167,7 +167,7 @@ def test_a_perf_that_may_not_sample_is_told_with_what_to_do(
 
 
 def test_the_plan_shows_profiles(study: Path, profiled: FakeHost) -> None:
-    from iolab.cli.plan_text import plan_lines
+    from iolab.cli.study.plan_text import plan_lines
 
     plan = preview(load_study(study, host=profiled), Path("results/small"), profiled)
     lines = list(plan_lines(plan))

@@ -13,7 +13,7 @@ from iolab.hosts.ssh.host import SshHost
 from iolab.hosts.ssh.remote_paths import there
 from iolab.results.open.profiles import read_profiles
 from iolab.results.open.results import Results
-from iolab.run.profiling import Profiler
+from iolab.run.load.profiling import Profiler
 from iolab.run.study import run_study
 from iolab.study.profile import Profiling
 from support.acting import Listener, study_text

@@ -30,13 +30,13 @@ from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.model import RunPlan
 from iolab.results.open.results import Results
 from iolab.rigs.source_tree import tree_digest
-from iolab.run import build_places as module
+from iolab.run.builds import build_places as module
+from iolab.run.builds.program_watch import ProgramWatch
 from iolab.run.dry_run import preview
-from iolab.run.interrupts import Interrupts
-from iolab.run.program_watch import ProgramWatch
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from iolab.verdict import Level
 from support.acting import Listener
 from support.sshd import sshd

@@ -15,9 +15,9 @@ from iolab.results.evidence.model import RunPlan
 from iolab.results.facts.run_facts import RunFacts
 from iolab.results.gates.monitor_alive import MonitorAliveGate
 from iolab.run.dry_run import preview
-from iolab.run.recording import StudyRecorder, Wanted
+from iolab.run.logs.recording import StudyRecorder, Wanted
 from iolab.run.study import run_study
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from iolab.verdict import Level
 from support.acting import Listener, fake_host, study_text
 from support.clocks import SetClock
@@ -118,7 +118,7 @@ def test_a_run_is_marked_by_the_recordings_time(
 ) -> None:
     clock = SetClock()
     own, start = OwnTime(clock), clock.realtime_ns()
-    monkeypatch.setattr("iolab.run.recording.say", own.say)
+    monkeypatch.setattr("iolab.run.logs.recording.say", own.say)
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, pytest.fail
     )
@@ -150,7 +150,7 @@ def test_a_run_whose_begin_no_recorder_heard_is_marked_all_the_same(
 ) -> None:
     clock = SetClock()
     own, start = OwnTime(clock), clock.realtime_ns()
-    monkeypatch.setattr("iolab.run.recording.say", own.say)
+    monkeypatch.setattr("iolab.run.logs.recording.say", own.say)
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, lambda words: None
     )

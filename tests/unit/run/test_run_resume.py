@@ -17,7 +17,7 @@ from iolab.results.evidence.files import read_plan, run_directories, write_plan
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.manifest import Manifest, write_manifest
 from iolab.run import execute
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.study.adapt import Changes
 from support.acting import Listener, study_text
 from support.resuming import Do, agreed, names, stop_after

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.errors import RunError
 from iolab.hosts.kinds.local import LocalHost
-from iolab.run.revisions import revision
+from iolab.run.builds.revisions import revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is absent")
 HOST = LocalHost()

@@ -16,12 +16,12 @@ from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
-from iolab.run.interrupts import Interrupts
-from iolab.run.resume_unit import ResumeUnit, resume_arguments
-from iolab.run.sessions import session_events
+from iolab.run.resuming.interrupts import Interrupts
+from iolab.run.resuming.sessions import session_events
+from iolab.run.resuming.unit import ResumeUnit, resume_arguments
 from iolab.study.adapt import Changes
-from iolab.study.load import load_study
-from iolab.study.plan import plan_runs
+from iolab.study.cells.plan import plan_runs
+from iolab.study.file.load import load_study
 from support.acting import Listener, set_rates, study_text
 from support.resuming import BOOT, Do, Killed, names, stop_after
 

@@ -20,7 +20,7 @@ from iolab.results.evidence.files import read_environment, read_plan, run_direct
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.lock import lock
 from iolab.results.evidence.manifest import read_manifest
-from iolab.run.interrupts import Interrupts
+from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from support.acting import Listener, study_text, write_result
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iolab.clock import FakeClock
 from iolab.run.plugins import Equipment
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from support.acting import fake_host
 
 STUDY = """

@@ -15,7 +15,7 @@ from iolab.hosts.kinds.fake import FakeHost
 from iolab.hosts.kinds.local import LocalHost
 from iolab.results.derive.derive import derive
 from iolab.results.evidence.files import read_plan, run_directories
-from iolab.run.tracing import active_tracing
+from iolab.run.load.tracing import active_tracing
 
 Do = Callable[..., Path]
 TRACEFS = "/sys/kernel/tracing"

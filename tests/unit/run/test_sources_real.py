@@ -27,8 +27,8 @@ from iolab.results.evidence.model import Derived, RunPlan
 from iolab.run.study import run_study
 from iolab.sources.diskstats import DiskstatsOptions, DiskstatsSource
 from iolab.verdict import Level
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_model import FioOptions
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.workload import FioWorkload
 from support.acting import study_text
 from support.recorded import MEMORY
 from support.waiting import PATIENCE

@@ -18,8 +18,8 @@ from iolab.server.http.access import Door
 from iolab.server.http.app import application
 from iolab.server.queries import answers
 from iolab.server.queries.response_cache import ResponseCache
-from iolab.statistics.kept.paths import STATE
-from iolab.statistics.kept.state import State
+from iolab.statistics.kept.files.paths import STATE
+from iolab.statistics.kept.files.state import State
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded
 

@@ -22,7 +22,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.paths import BITS
+from iolab.statistics.kept.files.paths import BITS
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.tiers import segment_maps as scanning
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
@@ -327,7 +327,8 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     """Two days, about two segments an hour; seconds are kept for a day only."""
     path = tmp_path / "r"
     make(path, [], segments=95, seconds=20, step_s=1900, per_s=5)
-    from iolab.statistics.kept import definitions, recovery
+    from iolab.statistics.kept import recovery
+    from iolab.statistics.kept.files import definitions
 
     recovery.change_definitions(
         path,
@@ -395,7 +396,8 @@ def test_what_says_what_is_kept_is_damaged_and_events_answer(
 
 
 def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
-    from iolab.statistics.kept import definitions, recovery
+    from iolab.statistics.kept import recovery
+    from iolab.statistics.kept.files import definitions
 
     path = tmp_path / "r"
     make(path, [], segments=2)

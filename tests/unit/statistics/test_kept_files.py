@@ -17,8 +17,9 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage, recovery, tables
-from iolab.statistics.kept.paths import (
+from iolab.statistics.kept import manage, recovery
+from iolab.statistics.kept.files import tables
+from iolab.statistics.kept.files.paths import (
     DEFINITIONS,
     STATE,
     TIERS,

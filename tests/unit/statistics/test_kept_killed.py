@@ -22,7 +22,8 @@ from iolab.recording.write.retention import finish_dropping
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, paths, recovery, tables
+from iolab.statistics.kept import manage, recovery
+from iolab.statistics.kept.files import definitions, paths, tables
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
 from support import kept_data

@@ -13,8 +13,8 @@ from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.lock import take_lock
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import manage
+from iolab.statistics.kept.files.paths import DEFINITIONS, TIERS
 from iolab.statistics.kept.manage import Wanted, limit, limits
-from iolab.statistics.kept.paths import DEFINITIONS, TIERS
 from support.kept_data import DAY, START, add_segment, make
 
 NAMES = ["io.ops[process]", "io.ops[process=fio][latency]"]

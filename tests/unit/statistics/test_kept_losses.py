@@ -15,10 +15,10 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import listed, tables
 from iolab.statistics.kept.compaction import Merger
-from iolab.statistics.kept.paths import LIST, TIERS, File, files, folder_name
-from iolab.statistics.kept.state import read_state
+from iolab.statistics.kept.files import listed, tables
+from iolab.statistics.kept.files.paths import LIST, TIERS, File, files, folder_name
+from iolab.statistics.kept.files.state import read_state
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
 from support.kept_data import START, aged, make

@@ -18,8 +18,9 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, recovery
-from iolab.statistics.kept.paths import STATE, folder_name
+from iolab.statistics.kept import manage, recovery
+from iolab.statistics.kept.files import definitions
+from iolab.statistics.kept.files.paths import STATE, folder_name
 from iolab.statistics.kept.writer import Budget, Keeper
 from iolab.statistics.language.intervals import SECOND
 from support.kept_data import HOUR, START, add_segment, aged, make

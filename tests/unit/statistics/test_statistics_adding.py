@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from iolab.cli.query_text import lines
+from iolab.cli.query.text import lines
 from iolab.clock import FakeClock
 from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording

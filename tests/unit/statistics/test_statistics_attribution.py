@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from iolab.cli.query_who import text
+from iolab.cli.query.who import text
 from iolab.errors import UsageError
 from iolab.statistics.ask.attribution import (
     Dimension,

@@ -28,7 +28,7 @@ from iolab.statistics.answers.json_form import as_json, csv_lines, moment_as_dat
 from iolab.statistics.ask.drill import next_breakdowns
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
-from iolab.statistics.kept.paths import BITS, TIERS, files, folder_name
+from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name
 from iolab.statistics.language.names import parse
 from support.kept_data import START as KEPT_START
 from support.kept_data import aged, io

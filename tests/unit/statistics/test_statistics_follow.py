@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iolab.cli.query_follow import format_answers
+from iolab.cli.query.follow import format_answers
 from iolab.clock import FakeClock
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts

@@ -24,7 +24,7 @@ from iolab.statistics.ask.query import explain, query, tiers_of
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.engine.windows import Window, window_of
 from iolab.statistics.execute import execute
-from iolab.statistics.kept.paths import COARSER
+from iolab.statistics.kept.files.paths import COARSER
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.language.names import parse
 from iolab.statistics.plan import UNSEALED, Cost, Frame, Part, Reading, Span, plan

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iolab.errors import UsageError
 from iolab.study.adapt import Changes, adapt, parse_only, parse_target
-from iolab.study.load import Study, load_study
-from iolab.study.plan import plan_runs
-from iolab.study.problems import StudyProblems
+from iolab.study.cells.plan import plan_runs
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.problems import StudyProblems
 from support.acting import study_text
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from iolab.errors import StudyError
 from iolab.study.adapt import Changes
-from iolab.study.load import Study, load_study, target_host
-from iolab.study.problems import StudyProblems
+from iolab.study.file.load import Study, load_study, target_host
+from iolab.study.file.problems import StudyProblems
 
 WORKLOAD = """
 [workload]

@@ -10,8 +10,8 @@ import pytest
 
 from iolab.study.adapt import Changes
 from iolab.study.commands import Action, Command
-from iolab.study.load import Study, load_study
-from iolab.study.problems import StudyProblems
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.problems import StudyProblems
 from support.golden import Golden
 
 WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import UsageError
-from iolab.study.expressions import ExpressionError, is_expression, size_of, takes_size
-from iolab.study.load import load_study
-from iolab.study.problems import StudyProblems
+from iolab.study.cells.expressions import ExpressionError, is_expression, size_of, takes_size
+from iolab.study.file.load import load_study
+from iolab.study.file.problems import StudyProblems
 from iolab.units import parse_fio_size
 from support.acting import fake_host
 from support.golden import Golden

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from iolab.compare.axes import level_text
 from iolab.errors import UsageError
 from iolab.study.adapt import Changes
-from iolab.study.factors import FactorSet, levels_of, sweeps
-from iolab.study.load import Study, load_study
-from iolab.study.plan import plan_runs
-from iolab.study.problems import StudyProblems
+from iolab.study.cells.factors import FactorSet, levels_of, sweeps
+from iolab.study.cells.plan import plan_runs
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.problems import StudyProblems
 from support.golden import Golden
 
 WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import IolabError, StudyError
-from iolab.study.load import Study, load_study
-from iolab.study.problems import StudyProblems
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.problems import StudyProblems
 from support.acting import study_text
 from support.golden import Golden
 

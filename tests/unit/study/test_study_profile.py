@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from iolab.study.adapt import Changes
-from iolab.study.load import Study, load_study
-from iolab.study.plan import plan_runs
-from iolab.study.problems import StudyProblems
+from iolab.study.cells.plan import plan_runs
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.problems import StudyProblems
 from support.acting import study_text
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from iolab.study.load import load_study
-from iolab.study.problems import StudyProblems
-from iolab.study.schema import json_schema, main
+from iolab.study.file.load import load_study
+from iolab.study.file.problems import StudyProblems
+from iolab.study.file.schema import json_schema, main
 from support.acting import study_text
 
 

@@ -9,8 +9,14 @@ import pytest
 
 from iolab.errors import StudyError
 from iolab.study.adapt import Changes
-from iolab.study.load import Study, load_study
-from iolab.study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
+from iolab.study.file.load import Study, load_study
+from iolab.study.file.trust import (
+    describe_commands,
+    is_trusted,
+    remember,
+    require_trust,
+    trust_file,
+)
 from support.acting import study_text
 
 HOOK = '[hooks.run]\nbefore = ["sync", "echo 3"]\n'

@@ -13,7 +13,7 @@ import pytest
 from iolab.results.derive.derive import derive
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.run.study import run_study
-from iolab.study.plan import PlannedRun
+from iolab.study.cells.plan import PlannedRun
 from iolab.verdict import Level
 from support.acting import Listener
 from support.disks import attached, call, mounted, need_loops

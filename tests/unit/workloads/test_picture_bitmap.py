@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError
-from iolab.workloads.picture_bitmap import Bitmap, of_file, of_rows, of_text
-from iolab.workloads.picture_font import ABOVE, BELOW, glyphs
-from iolab.workloads.picture_png import SIGNATURE
+from iolab.workloads.picture.bitmap import Bitmap, of_file, of_rows, of_text
+from iolab.workloads.picture.font import ABOVE, BELOW, glyphs
+from iolab.workloads.picture.png import SIGNATURE
 
 CROSS = ("#..#.", ".##..", "#..##")
 """Five wide, so that rows of packed bits end within a byte."""

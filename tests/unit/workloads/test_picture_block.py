@@ -12,9 +12,9 @@ from iolab.formats.fio.json_output import FioJson
 from iolab.hosts.base.target_path import Place
 from iolab.recording.base.counts import Y
 from iolab.statistics.ask.query import heat
-from iolab.workloads.picture import PictureWorkload
-from iolab.workloads.picture_model import PictureOptions
-from iolab.workloads.picture_read import drawn_in, read_back
+from iolab.workloads.picture.model import PictureOptions
+from iolab.workloads.picture.reading import drawn_in, read_back
+from iolab.workloads.picture.workload import PictureWorkload
 from support.recorded import device_in_memory, recorded
 
 pytestmark = [

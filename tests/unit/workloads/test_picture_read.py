@@ -13,9 +13,9 @@ import pytest
 from iolab.errors import FormatError, UsageError
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import Linear, LogLinear
-from iolab.workloads.picture_bitmap import of_text
-from iolab.workloads.picture_plan import Canvas, Map, Planned
-from iolab.workloads.picture_read import drawn_in, move_canvas, read_back
+from iolab.workloads.picture.bitmap import of_text
+from iolab.workloads.picture.plan import Canvas, Map, Planned
+from iolab.workloads.picture.reading import drawn_in, move_canvas, read_back
 
 INTERVAL = 10_000_000
 BITMAP = of_text("iolab").add_rules()

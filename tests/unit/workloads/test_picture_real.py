@@ -12,7 +12,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat
 from iolab.verdict import Level
-from iolab.workloads.picture_read import ReadBack, drawn_in, read_back
+from iolab.workloads.picture.reading import ReadBack, drawn_in, read_back
 
 pytestmark = [pytest.mark.fio, pytest.mark.figures]
 

@@ -15,11 +15,11 @@ from iolab.results.derive.steps import read_steps
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.study.adapt import Changes
-from iolab.study.cells import Cell
-from iolab.study.load import Study, load_study
+from iolab.study.cells.cells import Cell
+from iolab.study.file.load import Study, load_study
 from iolab.verdict import Level
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_model import FioOptions
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.workload import FioWorkload
 from support.disks import attached, need_loops
 from support.narrow import present
 from support.waiting import until

@@ -15,7 +15,7 @@ from iolab.compare.published import Published
 from iolab.hosts.base.target_path import Place
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
-from iolab.study.load import load_study
+from iolab.study.file.load import load_study
 from iolab.verdict import Level
 from iolab.workloads.files import FilesWorkload
 from iolab.workloads.files_model import FilesOptions

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_model import FioOptions
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.workload import FioWorkload
 from support.fio_files import job, output
 
 

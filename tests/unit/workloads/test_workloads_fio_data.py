@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iolab.workloads.compressibility import data_options
-from iolab.workloads.fio_options import job_text
+from iolab.workloads.fio.options import job_text
 
 pytestmark = pytest.mark.fio
 

@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_ios import io_logs, span_ns
-from iolab.workloads.fio_model import FioOptions
+from iolab.workloads.fio.ios import io_logs, span_ns
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.workload import FioWorkload
 
 
 def workload(runtime: Any = "10s", *, log_ios: bool = True, **given: Any) -> FioWorkload:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_model import FioOptions
-from iolab.workloads.fio_sizes import as_fio_reads, as_meant, in_bytes
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.sizes import as_fio_reads, as_meant, in_bytes
+from iolab.workloads.fio.workload import FioWorkload
 
 
 def rendered(load: FioWorkload) -> str:

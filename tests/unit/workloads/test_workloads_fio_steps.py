@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from iolab.errors import RunError
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioWorkload
-from iolab.workloads.fio_model import FioOptions
+from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.workload import FioWorkload
 from support.golden import Golden, validation_text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.curves import curves
+from iolab.compare.load.curves import curves
 from iolab.results.derive.steps import read_steps, step_runs
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.marks import read_marks

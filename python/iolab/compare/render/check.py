@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 from ...untrusted_text import markdown, visible
 from ..axes import axis_text
-from ..check import (
+from ..model import CONFOUNDED, NOT_ALTERNATING
+from ..rules.check import (
     MISSING,
     NO_LOOK,
     NO_PAIRS,
@@ -22,7 +23,6 @@ from ..check import (
     Outcome,
     RuleOutcome,
 )
-from ..model import CONFOUNDED, NOT_ALTERNATING
 from .grids import grid
 from .json import plain
 from .words import change_number, change_unit, opening_lines, signed_change, signed_text

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..achieved import AchievedLevel
+from ..load.achieved import AchievedLevel
 from ..model import Cell, Change, Comparison, Key
 from .words import change_number, change_unit
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...errors import UsageError
 from ...metrics import joint_title
-from ...stats.knee import KneeEstimate
-from ...stats.scalability import UslFit
+from ...stats.curves.knee import KneeEstimate
+from ...stats.curves.scalability import UslFit
 from ...units import format_number, format_quantity
 from ..axes import axis_text, level_text
-from ..curve_model import Curve, Curves, EqualLoad, Matched
+from ..load.curve_model import Curve, Curves, EqualLoad, Matched
 from .grids import grid
 
 FORMATS = ("text", "json")

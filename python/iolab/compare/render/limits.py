@@ -12,7 +12,7 @@ from ...units import format_quantity
 from ...untrusted_text import markdown
 from ...verdict import Level
 from ..axes import level_text
-from ..limits import BUSY, NEAR, Limit, Limits
+from ..load.limits import BUSY, NEAR, Limit, Limits
 from .grids import grid
 
 FORMATS = ("text", "csv", "json", "markdown")

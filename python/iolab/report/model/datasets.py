@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...charts.model import Chart
+from ...charts.base.model import Chart
 from .payload import ChartItem, Dataset
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...compare.axes import level_text
-from ...compare.curve_model import Curve, Curves, EqualLoad, Matched
+from ...compare.load.curve_model import Curve, Curves, EqualLoad, Matched
 from ...compare.model import Change
 from ...metrics import Metric
-from ...stats.knee import KneeEstimate
-from ...stats.scalability import UslFit
+from ...stats.curves.knee import KneeEstimate
+from ...stats.curves.scalability import UslFit
 from ...units import format_number, format_quantity, readable_unit
 from ..model.payload import Table, TableCell, TableColumn, TableGroup, TableRow, Tone
 from ..words.phrases import place_text, signed_text

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...charts.bars import bars
+from ...charts.base.model import Chart
 from ...charts.book import throughput_for
 from ...charts.distributions import distributions, operations_text, places
 from ...charts.hockey_stick import hockey_stick
 from ...charts.matrix import matrix
-from ...charts.model import Chart
 from ...charts.reference import Reference
-from ...compare.curve_model import Curves
-from ...compare.curves import curves
+from ...compare.load.curve_model import Curves
+from ...compare.load.curves import curves
 from ...compare.model import Comparison
 from ...errors import UsageError
 from ...metrics import PLURALS, joint_title

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...charts.hockey_stick import hockey_stick
 from ...charts.reference import Reference
 from ...compare.compare import compare
-from ...compare.curves import curves
+from ...compare.load.curves import curves
 from ...errors import IolabError, UsageError
 from ...metrics import of
 from ...results.derive.windows import FIRST

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...stats.steady import HALVES_LIMIT, RANGE_LIMIT, SLOPE_LIMIT, steady
+from ...stats.series.steady import HALVES_LIMIT, RANGE_LIMIT, SLOPE_LIMIT, steady
 from ...verdict import Reason
 from ..facts.run_facts import RunFacts
 from .base import suspect

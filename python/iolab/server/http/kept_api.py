@@ -12,7 +12,7 @@ from pydantic import Field
 from ...documents import Model
 from ...errors import UsageError
 from ...statistics.kept import manage
-from ...statistics.kept.definitions import LONGEST_S
+from ...statistics.kept.files.definitions import LONGEST_S
 from ..base.models import VersionedModel
 from ..base.store import Store
 from ..base.worksheet import Moment, Text

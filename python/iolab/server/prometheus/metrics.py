@@ -14,7 +14,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...archive.progress import read_progress
+from ...archive.upload.progress import read_progress
 from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import LogLinear

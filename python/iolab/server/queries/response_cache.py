@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ...errors import IolabError
 from ...recording.read.trace import Trace
-from ...statistics.kept.paths import stamp
+from ...statistics.kept.files.paths import stamp
 from ..base.store import Store
 from .parameters import Words, recording_of
 

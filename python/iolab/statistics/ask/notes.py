@@ -19,7 +19,7 @@ from ...recording.read.trace import Trace
 from ...units import format_quantity
 from ..answers.answers import Answer, Series, Stack
 from ..engine.snapshot import snapshot
-from ..kept.paths import stamp
+from ..kept.files.paths import stamp
 from ..language.names import Filter, Statistic
 from ..language.objects import missing
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...stats.sustained_change import SustainedChange
+from ...stats.series.sustained_change import SustainedChange
 from ..language.intervals import SECOND
 from ..language.names import Filter, Statistic
 from .available import Available

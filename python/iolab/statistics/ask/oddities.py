@@ -22,7 +22,7 @@ from ...errors import UsageError
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ...stats.multiple import benjamini_hochberg
-from ...stats.sustained_change import LEAST_QUIET, sustained_change
+from ...stats.series.sustained_change import LEAST_QUIET, sustained_change
 from ..language.intervals import SECOND
 from ..language.names import Statistic
 from .available import Available, available

@@ -25,10 +25,10 @@ from ..language.intervals import SECOND
 from ..language.names import Statistic
 from ..tiers import counters
 from ..tiers.readings import Readings, Spread, read, spread
-from .definitions import Spans
-from .paths import BITS, COARSER, MOST_KEYS, form_of
-from .state import Kept
-from .tables import SCHEMAS, Sums, sum_rows
+from .files.definitions import Spans
+from .files.paths import BITS, COARSER, MOST_KEYS, form_of
+from .files.state import Kept
+from .files.tables import SCHEMAS, Sums, sum_rows
 
 
 @dataclass(frozen=True)

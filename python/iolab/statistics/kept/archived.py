@@ -19,10 +19,10 @@ from ..plan import Cost, Frame, Part, Span
 from ..tiers.archive_engines import open_engine
 from ..tiers.archived import ArchiveMaps, archived_recording, files_in, part_of_table, rows_of
 from .coverage import Held, is_answer, sort_answers
-from .definitions import Definition
-from .paths import Tier
+from .files.definitions import Definition
+from .files.paths import Tier
+from .files.state import Kept
 from .roll_ups import RollUpFrame, RollUpReading, RollUps
-from .state import Kept
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from ...archive.rollups import ArchivedStatistic, KeptFile, KeptStatistic
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
-from . import tables
-from .definitions import Definition, read_definitions
-from .listed import lost_files
-from .paths import TIERS, File, files, folder_name
-from .state import Kept, read_state
+from .files import tables
+from .files.definitions import Definition, read_definitions
+from .files.listed import lost_files
+from .files.paths import TIERS, File, files, folder_name
+from .files.state import Kept, read_state
 
 if TYPE_CHECKING:
     import pyarrow as pa

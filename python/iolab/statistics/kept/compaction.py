@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...recording.base.layout import telling
-from . import listed, tables
-from .paths import (
+from .files import listed, tables
+from .files.paths import (
     DAY,
     TIERS,
     Content,
@@ -29,7 +29,7 @@ from .paths import (
     path_of,
     replaced_files,
 )
-from .tables import About, Sums
+from .files.tables import About, Sums
 
 SINGLES, MANY = 8, 64
 """Files of one hour at most; more are merged before it is over. A file's own words are half of a

@@ -17,10 +17,10 @@ from ..language.catalogue import LAST, preference
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse, same
 from ..tiers.counters import is_parted
-from .definitions import Definition, read_definitions
-from .listed import Lost, lost_files
-from .paths import TIERS, File, Tier, choose_files, files, folder_name
-from .state import Kept, read_state
+from .files.definitions import Definition, read_definitions
+from .files.listed import Lost, lost_files
+from .files.paths import TIERS, File, Tier, choose_files, files, folder_name
+from .files.state import Kept, read_state
 
 
 def is_counted(statistic: Statistic, source: str) -> bool:

@@ -23,11 +23,11 @@ from ...recording.base.metadata import read_facts
 from ..language.fields import MAPPED, near
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse, places_asked, same
-from . import tables
-from .definitions import Definition, Definitions, next_second, read_definitions
-from .paths import TIERS, Tier, files, folder_name
+from .files import tables
+from .files.definitions import Definition, Definitions, next_second, read_definitions
+from .files.paths import TIERS, Tier, files, folder_name
+from .files.state import Kept, read_state
 from .recovery import change_definitions
-from .state import Kept, read_state
 from .writer import Keeper, ahead_ns, size_of
 
 __all__ = ["add", "drop", "list_kept", "pause", "prune", "resume", "to_prune"]

@@ -10,10 +10,10 @@ from ...files import refusal
 from ...recording.read.recording import Recording
 from ..engine.coverage import begun_ns, sessions_of
 from ..engine.snapshot import Span, snapshot
-from .definitions import read_definitions
-from .listed import lost_files, read_list, unlisted_files
-from .paths import DEFINITIONS, LIST, STATE
-from .state import read_state
+from .files.definitions import read_definitions
+from .files.listed import lost_files, read_list, unlisted_files
+from .files.paths import DEFINITIONS, LIST, STATE
+from .files.state import read_state
 
 
 def span_of(recording: Recording) -> Span | None:

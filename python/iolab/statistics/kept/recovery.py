@@ -14,12 +14,12 @@ from ...recording.base.lock import short_lock
 from ...recording.ledger import sign
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
-from . import tables
 from .aggregate import Sealed, sealed_after
-from .definitions import Definition, Definitions, read_definitions
-from .paths import DEFINITIONS, LOCK, TIERS, File, Tier, files, folder_name, is_folder
-from .state import Kept, State, read_state
-from .tables import About
+from .files import tables
+from .files.definitions import Definition, Definitions, read_definitions
+from .files.paths import DEFINITIONS, LOCK, TIERS, File, Tier, files, folder_name, is_folder
+from .files.state import Kept, State, read_state
+from .files.tables import About
 
 
 def definitions_of(directory: Path) -> Definitions:

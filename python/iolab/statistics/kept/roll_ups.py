@@ -33,8 +33,8 @@ from ..tiers import counters
 from ..tiers.readings import Shares, Spread
 from ..tiers.segment_maps import LONG_SCAN, SegmentMaps
 from .coverage import Held, choose_kept, held_of, is_counted
-from .listed import part_of
-from .paths import BITS, DEFINITIONS, MOST_KEYS, STATE, TIERS, Tier, form_of
+from .files.listed import part_of
+from .files.paths import BITS, DEFINITIONS, MOST_KEYS, STATE, TIERS, Tier, form_of
 
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""
@@ -153,7 +153,7 @@ class RollUps:
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """As `Tier.parts`: by the length of sums."""
         # not for answers: it needs pyarrow
-        from .tables import about
+        from .files.tables import about
 
         assert isinstance(frame, RollUpFrame)
         parts = []
@@ -562,7 +562,7 @@ def _by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[File]]:
         width = 1
         if held.statistic.breakdown == "offset":
             # a question of another kind loads no pyarrow
-            from . import tables
+            from .files import tables
 
             try:
                 width = tables.about(file.path).width

@@ -15,12 +15,13 @@ from ...recording.read.recording import Recording
 from ...recording.read.verify import verify_recording, when
 from ..language.intervals import SECOND
 from ..language.names import parse
-from . import listed, recorded, tables
+from . import recorded
 from .aggregate import Making, sealed_after
 from .coverage import is_counted
-from .definitions import read_definitions
-from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name, is_folder
-from .state import read_state
+from .files import listed, tables
+from .files.definitions import read_definitions
+from .files.paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name, is_folder
+from .files.state import read_state
 
 BLOCK = 64
 

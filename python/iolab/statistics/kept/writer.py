@@ -25,14 +25,15 @@ from ...units import format_number, format_quantity
 from ..engine.snapshot import quiet
 from ..language.intervals import SECOND
 from ..language.names import Statistic, parse
-from . import aggregate, listed, tables
+from . import aggregate
 from .aggregate import Sealed, sealed_after
 from .compaction import Merger
 from .coverage import is_counted, source_of
-from .definitions import Definition, Definitions, Spans, read_definitions
-from .paths import DEFINITIONS, TIERS, Content, files, folder, folder_name, path_of
+from .files import listed, tables
+from .files.definitions import Definition, Definitions, Spans, read_definitions
+from .files.paths import DEFINITIONS, TIERS, Content, files, folder, folder_name, path_of
+from .files.state import Kept, State, read_state
 from .recovery import change_definitions, state_of
-from .state import Kept, State, read_state
 
 WINDOW_S = 60.0
 """Seconds over which CPU time is taken at least."""

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives as paths of the commands that ask: `archive:URL`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import Decorated
+from .output import say, tell, tell_as, tell_drawn
+
+if TYPE_CHECKING:
+    from ...archive.recordings import ArchivedEvents
+    from ...archive.spark import Cluster
+    from ...statistics.answers.answers import Answer
+    from ...statistics.ask.fleet import FleetStatistic
+
+_ENGINE = "iolab.engine"
+DRAWN = 10
+"""Hosts of which an answer is printed, unless asked otherwise."""
+
+
+def archive_url(path: Path) -> str | None:
+    """The archive that a path names; None for any other path."""
+    text = str(path)
+    if not text.startswith("archive:"):
+        return None
+    from ...archive.address import url_of
+
+    return url_of(text)
+
+
+def engine_option(function: Decorated) -> Decorated:
+    """`--engine`: what reads the events and maps of an archive."""
+
+    def remember(context: click.Context, option: click.Parameter, engine: str | None) -> None:
+        if engine is not None:
+            context.meta[_ENGINE] = engine
+
+    return click.option(
+        "--engine",
+        metavar="ENGINE",
+        callback=remember,
+        expose_value=False,
+        help="What reads an archive: duckdb (default, in this process), spark://HOST:PORT or sc://HOST:PORT.",
+    )(function)
+
+
+def refuse_engine(path: Path) -> None:
+    """UsageError where an engine is named for something that is no archive."""
+    from ...errors import UsageError
+
+    if _ENGINE in click.get_current_context().meta:
+        raise UsageError("--engine is for archives", where=path, hint="archive:URL names one")
+
+
+def _cluster() -> Cluster | None:
+    """The cluster that the command names; None: DuckDB reads."""
+    from ...archive.spark import Cluster
+
+    engine = click.get_current_context().meta.get(_ENGINE, "duckdb")
+    return None if engine == "duckdb" else Cluster.connect(engine)
+
+
+def label_option(function: Decorated) -> Decorated:
+    """`--label`: labels of the host in an archive."""
+    return click.option(
+        "--label",
+        "labels",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A label of the host in the archive, such as rack=r1; without a value it is removed. Repeatable.",
+    )(function)
+
+
+def parse_labels(words: Sequence[str]) -> dict[str, str]:
+    """Values of `--label` by name. UsageError where a name can't be used."""
+    from ...archive.labels import parse_label
+    from ...errors import UsageError
+    from ...statistics.ask.fleet import HOST
+    from ...statistics.language.fields import ANY
+
+    labels = dict(map(parse_label, words))
+    for name in labels:
+        if name == HOST or name in ANY:
+            raise UsageError(
+                f"'{name}' is a field of statistics", where="--label", hint="choose another name"
+            )
+    return labels
+
+
+HostConditions = Mapping[str, Sequence[str]]
+"""Values of hosts by field: `host`, or a label."""
+
+
+def split_hosts(
+    where: Sequence[str], paths: Sequence[Path]
+) -> tuple[dict[str, list[str]], list[str]]:
+    """(conditions of `iolab heatmap --where` on hosts, the other conditions). Where a path names an
+    archive, a field that events do not have is a label."""
+    from ...statistics.language.fields import ANY, TIME
+
+    has_archive = any(archive_url(path) is not None for path in paths)
+    hosts: dict[str, list[str]] = {}
+    remaining: list[str] = []
+    for text in where:
+        kept = []
+        field = ""
+        for condition in text.split(","):
+            name, sign, value = (part.strip() for part in condition.partition("="))
+            # a part without a sign is one more choice for the field before it
+            if re.search("[=<>]", condition):
+                is_label = has_archive and name.isidentifier() and name not in {*ANY, TIME.name}
+                field = name if sign and (name == "host" or is_label) else ""
+                condition = value if field else condition
+            if field:
+                hosts.setdefault(field, []).append(condition.strip())
+            else:
+                kept.append(condition)
+        if kept:
+            remaining.append(",".join(kept))
+    return hosts, remaining
+
+
+def open_archive(url: str) -> list[ArchivedEvents]:
+    """The recordings of an archive that hold anything. UsageError where there is none."""
+    from ...archive import Archive
+    from ...archive.recordings import open_recordings
+    from ...errors import UsageError
+
+    archive = Archive.open(url)
+    recordings = [item for item in archive.recordings() if item.events or item.samples]
+    if not recordings:
+        raise UsageError("the archive is empty", where=url, hint="iolab archive push fills it")
+    return open_recordings(archive, recordings, _cluster())
+
+
+def open_hosts(url: str, hosts: HostConditions) -> list[ArchivedEvents]:
+    """The recordings with events of an archive, of hosts that meet all conditions. UsageError where
+    there is none."""
+    from ...errors import UsageError
+    from ...statistics.ask.fleet import FleetStatistic, HostCondition
+    from ...statistics.language.names import parse
+
+    conditions = [HostCondition(field, "=", tuple(values)) for field, values in hosts.items()]
+    question = FleetStatistic(parse("io.ops"), tuple(conditions))
+    selected = [item for item in question.chosen(open_archive(url)) if item.archived.events]
+    if not selected:
+        raise UsageError("the archive has no events", where=url)
+    return selected
+
+
+def ask(
+    url: str,
+    text: str,
+    *,
+    ends: tuple[str | None, str | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+    top: int | None,
+    values: str | None,
+    explain: bool,
+) -> None:
+    """Answer a statistic of an archive and print it. Arguments as the options of `iolab query`."""
+    from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
+    from .spans import span_of
+
+    opened = open_archive(url)
+    question = FleetStatistic.parse(text, labels_of(opened))
+    recordings = question.chosen(opened)
+    from_ns, until_ns = span_of(recordings, *ends)
+    if values is not None:
+        _who(url, recordings, question, values, (from_ns, until_ns), source, top, style)
+        return
+    if explain:
+        _explain(recordings, question, (from_ns, until_ns), interval_ns, columns, source, style)
+        return
+    answer = ask_fleet(
+        recordings,
+        question,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
+    if isinstance(answer, dict):
+        _tell_hosts(question, answer, url, style, top)
+    else:
+        _tell(question, answer, url, style, top)
+
+
+def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
+    from ...recording.base.counts import HeatCounts
+    from ...statistics.answers.json_form import as_json, csv_lines
+    from ..query.text import draw_map, lines
+
+    statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
+    if style == "csv":
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(statistic, answer, top)))
+        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
+            say(f"note: {note}")
+    elif style == "json":
+        tell_as(style, f"{as_json(statistic, answer, top)}\n")
+    elif isinstance(answer, HeatCounts):
+        tell_drawn(draw_map(statistic, answer, name))
+    else:
+        tell(*lines(statistic, answer, name, top or 10))
+
+
+def _tell_hosts(
+    asked: FleetStatistic, answers: dict[str, Answer], url: str, style: str, top: int | None
+) -> None:
+    """Print the answer of each host or value of a label, those with the most I/Os first."""
+    from ...recording.base.counts import HeatCounts
+    from ...statistics.answers.json_form import as_data, csv_lines
+
+    field = asked.by or "host"
+
+    def size(host: str) -> int:
+        answer = answers[host]
+        return answer.events if isinstance(answer, HeatCounts) else answer.total
+
+    hosts = sorted(answers, key=lambda host: (-size(host), host))
+    if style == "json":
+        data = [{field: host, **as_data(asked.statistic, answers[host], top)} for host in hosts]
+        text = json.dumps({"schema": 1, "kind": "hosts", "hosts": data}, ensure_ascii=False)
+        tell_as(style, f"{text}\n")
+    elif style == "csv":
+        import csv
+        import io
+
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        for place, host in enumerate(hosts):
+            head, *rows = csv.reader(csv_lines(asked.statistic, answers[host], top))
+            if not place:
+                writer.writerow([field, *head])
+            writer.writerows([host, *row] for row in rows)
+        tell_as(style, table.getvalue())
+    else:
+        for host in hosts[: top or DRAWN]:
+            _tell(asked, answers[host], f"{url} {host}", style, top)
+        if len(hosts) > (top or DRAWN):
+            say(f"{len(hosts) - (top or DRAWN)} more; --top N shows more")
+
+
+def _who(
+    url: str,
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    values: str,
+    ends: tuple[int | None, int | None],
+    source: str | None,
+    top: int | None,
+    style: str,
+) -> None:
+    from ...recording.base.conditions import parse_range
+    from ...statistics.ask.attribution import TOP, Rectangle
+    from ...statistics.ask.fleet import who_of_fleet
+    from ...statistics.language.fields import FIELDS
+    from ..query import who as query_who
+
+    y = query_who.map_of(asked.statistic)
+    low, high = parse_range(values, FIELDS[y].kind)
+    answer = who_of_fleet(
+        recordings, asked, y, Rectangle(*ends, low, high), source=source, top=top or TOP
+    )
+    query_who.tell_who(answer, asked.statistic, url, values, top, style)
+
+
+def _explain(
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    ends: tuple[int | None, int | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+) -> None:
+    from ...statistics.ask.query import explain
+    from ..query.explain import lines
+
+    plans = [
+        (
+            recording,
+            explain(
+                recording,
+                asked.statistic,
+                from_ns=ends[0],
+                until_ns=ends[1],
+                interval_ns=interval_ns,
+                columns=columns,
+                source=source,
+            ),
+        )
+        for recording in recordings
+    ]
+    if style == "json":
+        data = [
+            {"host": recording.archived.host, "recording": recording.key, **plan.as_data()}
+            for recording, plan in plans
+        ]
+        tell_as(style, f"{json.dumps({'schema': 1, 'kind': 'plans', 'recordings': data})}\n")
+        return
+    for recording, plan in plans:
+        tell(f"{recording.archived.host or '-'} {recording.key}", *lines(plan))
+
+
+def tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
+    """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
+    from ...untrusted_text import visible
+
+    rows = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    tell(
+        *(
+            "  ".join(
+                cell.ljust(width) if place < left else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+    )

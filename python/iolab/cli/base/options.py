@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share, and how results are opened by them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from .output import on_terminal, redraw
+
+if TYPE_CHECKING:
+    from ...api import Opened, OpenedSeveral
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+
+
+class ShippedPath(click.Path):
+    """A path; if it does not exist, the file of that name in this installation:
+    `studies/quickstart.toml`. `pattern` selects the names that a shell completes."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(path_type=Path)
+        self._pattern = pattern
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if os.path.lexists(path):
+            return path
+        from .installation import find_shipped
+
+        return find_shipped(path) or path
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files of the directory; if none matches, files of this installation."""
+        from .installation import find_shipped
+
+        files = super().shell_complete(ctx, param, incomplete)
+        directory, beginning = os.path.split(incomplete)
+        suffix = "" if incomplete else Path(self._pattern).suffix
+        with contextlib.suppress(OSError):
+            if any(
+                path.name.startswith(beginning) and path.name.endswith(suffix)
+                for path in Path(directory or ".").iterdir()
+            ):
+                return files
+        base = find_shipped(Path(self._pattern).parent)
+        paths = sorted(base.glob(Path(self._pattern).name)) if base else []
+        names = [str(Path(self._pattern).with_name(path.name)) for path in paths]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)] or files
+
+
+STUDY_PATH = ShippedPath("studies/*.toml")
+TABLE_PATH = ShippedPath("studies/published/*.csv")
+
+
+def results_argument(function: Decorated) -> Decorated:
+    """The PATH of a results directory."""
+    return click.argument("path", metavar="RESULTS", type=PATH)(function)
+
+
+def several_options(function: Decorated) -> Decorated:
+    """`--as` and `--match`: how several results directories are arms."""
+    function = click.option(
+        "--match",
+        type=click.Choice(["variant"]),
+        help="Of several results, compare each variant with the variant of the same name. Default "
+        "where a study has several variants.",
+    )(function)
+    return click.option(
+        "--as",
+        "names",
+        multiple=True,
+        metavar="ARM=RESULTS[,ARM=RESULTS]",
+        help="Names of the arms of several results. Results of the same name repeat an arm. Default: "
+        "the names of the directories.",
+    )(function)
+
+
+def output_option(help_text: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
+    """`-o`, `--output`."""
+    return click.option("-o", "--output", type=PATH, required=required, help=help_text)
+
+
+def format_option(*names: str) -> Callable[[Decorated], Decorated]:
+    """`--format`, the first name being the default."""
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(names),
+        default=names[0],
+        show_default=True,
+        help="How to write it; csv and json are unrounded.",
+    )
+
+
+def names_option(function: Decorated) -> Decorated:
+    """`--names`: the user's table of names for addresses."""
+
+    def use(context: click.Context, option: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            from ...statistics.language.host_names import VARIABLE, host_names
+
+            os.environ[VARIABLE] = str(path)
+            host_names.cache_clear()
+            host_names()
+
+    return click.option(
+        "--names",
+        type=PATH,
+        expose_value=False,
+        callback=use,
+        metavar="FILE",
+        help="Names of clients, peers and servers: lines ADDRESS=NAME or as in /etc/hosts, which is read as well.",
+    )(function)
+
+
+def open_results(*paths: Path) -> Opened:
+    """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
+    is read."""
+    from ...api import open_results as opened
+
+    return opened(*paths, progress=draw_bar)
+
+
+def open_arms(
+    paths: Sequence[Path], names: Sequence[str], match: Literal["variant"] | None
+) -> Opened | OpenedSeveral:
+    """Open several results directories as arms, or what `open_results` takes; UsageError where
+    `--as` or `--match` are given for the latter."""
+    from ...api import OpenedSeveral
+    from ...compare.several import parse_names
+    from ...errors import UsageError
+
+    if len(paths) > 1 and any(path.is_dir() for path in paths):
+        return OpenedSeveral(paths, parse_names(names), match=match, progress=draw_bar)
+    if names or match:
+        raise UsageError(
+            "names and matches the arms of several results directories",
+            where="--as" if names else "--match",
+            hint="give two or more",
+        )
+    return open_results(*paths)
+
+
+def draw_bar(done: int, total: int) -> None:
+    """A one-line count, on terminals only."""
+    if on_terminal():
+        redraw("" if done == total else f"reading evidence: {done} of {total} runs")
+
+
+def command_line() -> list[str]:
+    """The command as typed, to be recorded: `iolab` and its arguments."""
+    return ["iolab", *sys.argv[1:]]
+
+
+def seconds_of(text: str, flag: str) -> float:
+    """A length of time as users write it, s; UsageError names the flag."""
+    from ...errors import UsageError
+    from ...units import parse_fio_time
+
+    try:
+        seconds = parse_fio_time(text)
+    except UsageError as error:
+        raise UsageError(error.message, where=flag, hint=error.hint) from None
+    if seconds <= 0:
+        raise UsageError(f"'{text}' is not a time", where=flag)
+    return seconds
+
+
+def limit_of(text: str, flag: str) -> int:
+    """A size up to which something is kept, and beyond which it is deleted; UsageError names the
+    flag, also where a unit was forgotten."""
+    from ...errors import UsageError
+    from ...recording.write.writer import SEAL_BYTES
+
+    size = bytes_of(text, flag)
+    if text.strip().isdigit() and size < SEAL_BYTES:
+        raise UsageError(
+            f"'{text}' is {size} bytes, less than a single segment",
+            where=flag,
+            hint=f"write a unit, such as {text.strip()}g",
+        )
+    return size
+
+
+def bytes_of(text: str, flag: str) -> int:
+    """A size as users write it; UsageError names the flag."""
+    from ...errors import UsageError
+    from ...units import parse_fio_size
+
+    try:
+        return parse_fio_size(text)
+    except UsageError as error:
+        raise UsageError(error.message, where=flag, hint=error.hint) from None

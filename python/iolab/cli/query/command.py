@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab query`: a statistic of a trace or recording: a number over time, a stack of them, or a
+heat map."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..base.archives import archive_url, engine_option, refuse_engine
+from ..base.completion import complete_statistics
+from ..base.events import name_of, open_path
+from ..base.options import PATH, format_option, names_option
+from ..base.output import say, tell, tell_as, tell_drawn
+from ..base.spans import span_of
+
+if TYPE_CHECKING:
+    from ...recording.read.recording import Recording
+    from ...recording.read.trace import Trace
+    from ...statistics.language.names import Statistic
+
+LABELS = 48
+"""Characters of the labels of a stack's sparklines."""
+
+
+@click.command("query")
+@click.argument("path", metavar="PATH", type=PATH)
+@click.argument("statistic", metavar="STATISTIC", shell_complete=complete_statistics)
+@click.option(
+    "--from",
+    "start",
+    metavar="WHEN",
+    help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).",
+)
+@click.option(
+    "--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from."
+)
+@click.option(
+    "--interval",
+    metavar="TIME",
+    help="Length of a time column: 1s, 10ms. Default: chosen to fit the output.",
+)
+@format_option("text", "csv", "json")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="Show only the N largest keys. Default: 10 in text, else all.",
+)
+@click.option(
+    "--source",
+    metavar="NAME",
+    help="What answers: block, syscall, fio, diskstats... Default: by the statistic.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Follow a live recording: print a line for each --interval (1s); Ctrl-C stops.",
+)
+@click.option(
+    "--who",
+    "values",
+    metavar="RANGE",
+    help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.",
+)
+@click.option(
+    "--list",
+    "listed",
+    metavar="RANGE",
+    help="List the single I/Os in this range of a map (10ms.., or .. for all); --top says how many (20).",
+)
+@click.option(
+    "--order",
+    metavar="FIELD",
+    help="Sort --list by time (default), latency, size, offset, file...; -latency: largest first.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.",
+)
+@click.option(
+    "--columns",
+    metavar="FIELDS",
+    help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
+)
+@engine_option
+@names_option
+def command(
+    path: Path,
+    statistic: str,
+    start: str | None,
+    end: str | None,
+    interval: str | None,
+    style: str,
+    top: int | None,
+    source: str | None,
+    follow: bool,
+    values: str | None,
+    listed: str | None,
+    order: str | None,
+    explain: bool,
+    columns: str | None,
+) -> None:
+    """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
+
+    \b
+    io.ops                           I/Os per second
+    io.bytes[op=write][process]      bytes written per second, by process
+    io.ops[latency>=10ms][device]    slow I/Os, by device
+    io.ops[latency]                  a heat map
+
+    'iolab catalog statistics PATH' lists the statistics that a recording can answer.
+
+    PATH is a recording, a trace, or archive:URL: then 'host' is a field too, also next to another
+    breakdown: io.ops[latency][host].
+    """
+    from ...errors import UsageError
+    from ...statistics.ask.query import query
+    from ...statistics.language.names import parse
+    from ...statistics.language.quantities import parse_duration
+
+    length = None if interval is None else parse_duration(interval)
+    if length == 0:
+        raise UsageError(
+            "an interval is longer than nothing", where="--interval", hint="such as 1s"
+        )
+    if listed is None and order is not None:
+        raise UsageError("--order sorts the I/Os of --list", hint="add --list RANGE, or omit it")
+    other = next(
+        (
+            name
+            for name, is_given in {
+                "--who": values is not None,
+                "--follow": follow,
+                "--explain": explain,
+                "--interval": interval is not None,
+            }.items()
+            if is_given
+        ),
+        None,
+    )
+    if listed is not None and other is not None:
+        raise UsageError(f"--list cannot be combined with {other}", hint="omit one of the two")
+    if explain and (follow or values is not None or style == "csv"):
+        raise UsageError(
+            f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
+            hint="it says how one answer is found, as text or JSON: leave the other option out",
+        )
+    url = archive_url(path)
+    if url is not None:
+        from ..base.archives import ask
+
+        refused = "--follow" if follow else "--list" if listed is not None else "--columns"
+        if follow or listed is not None or columns is not None:
+            raise UsageError(
+                f"an archive has no {refused}",
+                hint="omit it" if refused == "--columns" else "ask the recording itself",
+            )
+        ask(
+            url,
+            statistic,
+            ends=(start, end),
+            interval_ns=length,
+            columns=_columns(style, "latency"),
+            source=source,
+            style=style,
+            top=top,
+            values=values,
+            explain=explain,
+        )
+        return
+    refuse_engine(path)
+    parsed = parse(statistic)
+    opened = open_path(path, columns=columns)
+    if follow:
+        from . import follow as query_follow
+
+        if values is not None:
+            raise UsageError("--who cannot be combined with --follow", hint="omit one of the two")
+        query_follow.follow(opened, parsed, (start, end), length, style, top, source)
+        return
+    from_ns, until_ns = span_of([opened], start, end)
+    if listed is not None:
+        from . import single_ios as query_list
+
+        page = query_list.answer(opened, parsed, listed, (from_ns, until_ns), source, top, order)
+        query_list.print_list(page, parsed, _name(opened), listed, style)
+        return
+    if values is not None:
+        _who(opened, parsed, values, (from_ns, until_ns), source, top, style)
+        return
+    if explain:
+        from . import explain as query_explain
+
+        query_explain.explain(
+            opened,
+            parsed,
+            (from_ns, until_ns),
+            length,
+            _columns(style, parsed.breakdown),
+            source,
+            style,
+        )
+        return
+    answer = query(
+        opened,
+        parsed,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=length,
+        columns=_columns(style, parsed.breakdown),
+        source=source,
+    )
+    from ...recording.base.counts import HeatCounts
+
+    if style == "csv":
+        from ...statistics.answers.json_form import csv_lines
+
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(parsed, answer, top)))
+        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
+            say(f"note: {note}")
+    elif style == "json":
+        from ...statistics.answers.json_form import as_json
+
+        tell_as(style, f"{as_json(parsed, answer, top)}\n")
+    else:
+        from .text import draw_map, lines
+
+        if isinstance(answer, HeatCounts):
+            tell_drawn(draw_map(parsed, answer, _name(opened)))
+        else:
+            tell(*lines(parsed, answer, _name(opened), top or 10))
+
+
+def _who(
+    opened: Trace | Recording,
+    asked: Statistic,
+    values: str,
+    ends: tuple[int | None, int | None],
+    source: str | None,
+    top: int | None,
+    style: str,
+) -> None:
+    from . import who as query_who
+
+    answer = query_who.answer(opened, asked, values, ends, source, top)
+    query_who.tell_who(answer, asked, _name(opened), values, top, style)
+
+
+def _columns(style: str, breakdown: str | None) -> int:
+    """Columns that suit the output."""
+    from ...statistics.ask.query import COLUMNS
+    from ...statistics.language.fields import MAPPED
+
+    width = shutil.get_terminal_size((100, 40)).columns
+    if style != "text":
+        return COLUMNS
+    if breakdown in MAPPED:
+        return 8 * max(10, width - 11)
+    return max(10, width - (LABELS if breakdown else 2))
+
+
+def _name(opened: Trace | Recording) -> str:
+    return name_of(opened.path)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab query --explain`: what is read for an answer, and why not something else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..base.output import tell, tell_as
+
+if TYPE_CHECKING:
+    from ...recording.read.recording import Recording
+    from ...recording.read.trace import Trace
+    from ...statistics.language.names import Statistic
+    from ...statistics.plan import Part, Plan
+
+
+def explain(
+    opened: Trace | Recording,
+    asked: Statistic,
+    ends: tuple[int | None, int | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+) -> None:
+    """Print the plan of a question."""
+    from ...statistics.ask import query
+
+    plan = query.explain(
+        opened,
+        asked,
+        from_ns=ends[0],
+        until_ns=ends[1],
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
+    if style == "json":
+        tell_as(
+            style,
+            f"{json.dumps({'schema': 1, 'kind': 'plan', **plan.as_data()}, ensure_ascii=False)}\n",
+        )
+    else:
+        tell(*lines(plan))
+
+
+def lines(plan: Plan) -> list[str]:
+    """A plan for people."""
+    rows = [f"{plan.frame.question.statistic}: answered by {' and '.join(plan.tiers)}"]
+    rows += [f"  reads {_part(part)}" for part in plan.parts()]
+    rows += [f"  not {name}: {reason}" for name, reason in plan.refusals]
+    rows += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
+    return [*rows, *(f"  note: {note}" for note in plan.notes)]
+
+
+def _part(part: Part) -> str:
+    from ...statistics.answers.json_form import seconds
+    from ...units import format_quantity
+
+    span = (
+        ""
+        if part.first_ns is None or part.until_ns is None
+        else f" from {seconds(part.first_ns)} s to {seconds(part.until_ns)} s"
+    )
+    rows = "an unknown number of rows" if part.rows is None else f"{part.rows:,} rows"
+    size = "of unknown size" if part.bytes is None else format_quantity(part.bytes, "B")
+    files = "in memory" if not part.files else f"{part.files} file{'' if part.files == 1 else 's'}"
+    return f"{part.name}{span}: {rows}, {size}, {files}"

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab compare`: every variant against the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from ..base.completion import complete_metrics
+from ..base.options import PATH, format_option, open_arms, several_options
+from ..base.output import say, tell_as
+
+if TYPE_CHECKING:
+    from ...compare.axes import Where
+    from ...compare.model import Warning
+    from ...results.evidence.model import Run
+
+FORMATS = ("text", "csv", "json", "markdown", "benchstat")
+
+
+def _names(_: click.Context, __: click.Parameter, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _number(_: click.Context, __: click.Parameter, value: float) -> float:
+    # neither below a range nor above it
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+@click.command("compare")
+@click.argument(
+    "paths",
+    metavar="RESULTS | RESULTS RESULTS... | FIO.json FIO.json...",
+    type=PATH,
+    nargs=-1,
+    required=True,
+)
+@several_options
+@click.option(
+    "--metric",
+    shell_complete=complete_metrics,
+    help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
+    "both (write.bw@write.lat.mean). Default: the first that was measured.",
+)
+@click.option(
+    "--baseline", help="The variant that the others are compared with. Default: the study's."
+)
+@click.option(
+    "--rows", callback=_names, help="Factors of the rows, with commas. Default: the load."
+)
+@click.option("--cols", callback=_names, help="Factors of the columns. Default: the next largest.")
+@click.option(
+    "--tables",
+    callback=_names,
+    help="Factors that split the tables. Default: every other factor that varies.",
+)
+@click.option(
+    "--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation."
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    help="Only these runs; may be given again.",
+)
+@click.option(
+    "--knee",
+    is_flag=True,
+    help="Throughput against latency instead: each variant's knee, its scalability, and what "
+    "it does at equal throughput and at equal latency.",
+)
+@click.option(
+    "--limits",
+    is_flag=True,
+    help="The limits of each system instead: the largest rates over the load of --rows, and what was busy.",
+)
+@click.option(
+    "--windows",
+    is_flag=True,
+    help="Compare the windows before and after the marks of actions, within each run.",
+)
+@click.option(
+    "--steps",
+    is_flag=True,
+    help="Compare the steps of loads that rise within a run, each as a cell.",
+)
+@click.option(
+    "--clients",
+    is_flag=True,
+    help="Compare each client's part of the load, with the factor client.",
+)
+@click.option(
+    "--published",
+    type=PATH,
+    metavar="TABLE.csv[:FACTOR=LEVEL]",
+    help="Compare the cells with a published table (or one level of it): rank correlation.",
+)
+@click.option(
+    "--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one."
+)
+@click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    callback=_number,
+    help="Of every interval.",
+)
+@format_option(*FORMATS)
+def command(
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    match: Literal["variant"] | None,
+    metric: str | None,
+    baseline: str | None,
+    rows: list[str] | None,
+    cols: list[str] | None,
+    tables: list[str] | None,
+    ignore: list[str] | None,
+    where: tuple[str, ...],
+    knee: bool,
+    limits: bool,
+    windows: bool,
+    steps: bool,
+    clients: bool,
+    published: Path | None,
+    unit: str | None,
+    precision: int | None,
+    confidence: float,
+    style: str,
+) -> None:
+    """Compare every variant with the baseline. Of several results directories, or fio results, each
+    is an arm with the name of its directory or file, and the first is the baseline.
+
+    Results that were not measured in turn also differ by their sessions. No change is significant
+    until each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
+
+    Values are geometric means over blocks. Each change is printed with its confidence interval and
+    its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.
+    """
+    from ...compare.axes import parse_where, select
+    from ...compare.compare import compare
+    from ...compare.load.limits import find_limits
+    from ...compare.model import Comparison
+    from ...compare.published import Published
+    from ...compare.render.limits import render_limits
+    from ...compare.render.matrix import render_matrix
+    from ...compare.render.words import opening_lines
+    from ...compare.several import Several
+    from ...errors import UsageError
+    from ...registry import load
+    from ...results.derive.windows import FIRST
+
+    results = open_arms(paths, names, match)
+    has_several = isinstance(results, Several)
+    parts = [
+        flag
+        for flag, is_set in (("--windows", windows), ("--steps", steps), ("--clients", clients))
+        if is_set
+    ]
+    if has_several and (knee or parts):
+        raise UsageError(
+            "takes one results directory",
+            where="--knee" if knee else parts[0],
+            hint="give one",
+        )
+    if knee and limits:
+        raise UsageError("are two tables", where="--knee and --limits", hint="give one of them")
+    conditions = parse_where(where)
+    metric_name = metric or results.default_metric()
+    published_table = None if published is None else Published(published)
+    notes = results.notes
+    runs, base = results.runs, baseline or results.baseline
+    if len(parts) > 1:
+        raise UsageError(
+            f"{' and '.join(parts)} cut runs in different ways",
+            where="compare",
+            hint="give one of them",
+        )
+    if windows:
+        runs, base = results.window_runs(), baseline or FIRST
+    elif steps:
+        runs = results.step_runs()
+    elif clients:
+        runs = results.client_runs()
+    if limits:
+        systems = find_limits(select(runs, conditions), rows[0] if rows else None)
+        tell_as(style, render_limits(systems, style))
+        return
+    if knee:
+        tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
+        return
+
+    def compare_metric(name: str, in_unit: str | None) -> Comparison:
+        comparison = compare(
+            runs,
+            name.strip(),
+            baseline=base,
+            rows=rows,
+            cols=cols,
+            tables=tables,
+            ignore=ignore or (),
+            where=conditions,
+            shown_unit=in_unit,
+            confidence=confidence,
+            notes=notes,
+        )
+        if style in ("csv", "benchstat") and has_several:
+            say(*(opening_lines(comparison) + [note.text for note in comparison.warnings]))
+        return (
+            comparison
+            if published_table is None
+            else published_table.add_note(comparison, select(runs, conditions))
+        )
+
+    if "@" in metric_name:
+        first, second = metric_name.split("@", 1)
+        units = [*unit.split("@", 1), ""] if unit else ["", ""]
+        text = render_matrix(
+            compare_metric(first, units[0] or None),
+            compare_metric(second, units[1] or None),
+            style,
+            precision=precision,
+        )
+    else:
+        text = load("renderer", style)().render(
+            compare_metric(metric_name, unit), precision=precision
+        )
+    tell_as(style, text)
+
+
+def _knees(
+    runs: list[Run],
+    metric: str | None,
+    baseline: str | None,
+    rows: list[str] | None,
+    where: Where,
+    style: str,
+    notes: Sequence[Warning],
+) -> str:
+    """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
+    from ...compare.axes import select
+    from ...compare.load.curves import curves
+    from ...compare.render.knees import render_knees
+
+    operation, _, throughput = (metric or "").partition(".")
+    curve_set = curves(
+        select(runs, where),
+        operation=operation or None,
+        load=rows[0] if rows else None,
+        throughput=throughput if throughput in ("iops", "bw") else None,
+        baseline=baseline,
+        notes=notes,
+    )
+    return render_knees(curve_set, style)

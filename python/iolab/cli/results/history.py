@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab history`: results over time, and since when they changed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..base.options import PATH, format_option, open_results, output_option
+from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
+
+if TYPE_CHECKING:
+    from ...compare.rules.rules import Rule
+    from ...history.bisection import Bisection, Commit, Step, Verdict
+
+DEFAULT = Path("history")
+_HISTORY = click.option(
+    "--history",
+    "directory",
+    type=PATH,
+    default=DEFAULT,
+    show_default=True,
+    metavar="DIR",
+    help="The history's directory.",
+)
+
+
+@click.group("history")
+def command() -> None:
+    """Results over time: add a results directory after each measurement, and see since when values
+    changed.
+
+    The history lists results directories, and indexes their values. Change points are searched in
+    every series (a cell of a variant), with false discoveries controlled over all of them.
+    """
+
+
+@command.command()
+@click.argument("path", metavar="RESULTS", type=PATH)
+@_HISTORY
+@click.option("--revision", default="", help="What was measured: a commit, a version.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Any fact to keep; repeatable."
+)
+def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> None:
+    """Add a results directory; the history is made where there is none."""
+    from ...errors import UsageError
+    from ...history.store import History
+
+    pairs = {}
+    for text in tags:
+        name, equals, value = (word.strip() for word in text.partition("="))
+        if not equals or not name:
+            raise UsageError(f"'{text}' is not NAME=VALUE", where="--tag")
+        pairs[name] = value
+    history = History(directory, is_new=True)
+    entry = history.add(path, revision=revision, tags=pairs)
+    say(f"added {path} to {directory} as {entry.number}, of {len(history.entries)} results")
+
+
+@command.command("list")
+@_HISTORY
+@format_option("text", "json")
+def list_entries(directory: Path, style: str) -> None:
+    """List the results of a history in order of time."""
+    from ...history.render import list_json, list_text
+    from ...history.store import History
+
+    history = History(directory)
+    tell_as(style, list_json(history) if style == "json" else list_text(history))
+
+
+@command.command()
+@_HISTORY
+@click.option(
+    "--metric", "metrics", multiple=True, help="A metric; repeatable. Default: headline ones."
+)
+@click.option(
+    "--where", multiple=True, metavar="FACTOR=LEVEL[,LEVEL]", help="Only these series; repeatable."
+)
+@format_option("text", "json", "csv")
+def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], style: str) -> None:
+    """Show every series with its changes: by how much, between which revisions, and what else
+    changed then."""
+    from ...compare.axes import parse_where
+    from ...errors import ResultsError
+    from ...history.changes import find_changes, selected_metrics
+    from ...history.render import render
+    from ...history.store import History
+
+    history = History(directory)
+    if not history.entries:
+        raise ResultsError("has no results", where=directory, hint="iolab history add RESULTS")
+    selected = selected_metrics(history, metrics)
+    courses = find_changes(history, selected, where=parse_where(where))
+    tell_as(style, render(history, courses, style))
+
+
+@command.command()
+@_HISTORY
+def rebuild(directory: Path) -> int:
+    """Rebuild the index from the results. The values of missing results stay. Exit code 1 where
+    results can't be read."""
+    from ...history.store import History
+
+    history = History(directory)
+    problems = history.rebuild(_draw)
+    say(*problems)
+    tell(f"{len(history.entries) - len(problems)} of {len(history.entries)} results read")
+    return 1 if problems else 0
+
+
+@command.command()
+@click.argument("good")
+@click.argument("bad", default="HEAD")
+@click.option(
+    "--study",
+    type=PATH,
+    metavar="STUDY.toml",
+    help="Measure each commit by this study. A variant of it is the baseline, such as the good commit.",
+)
+@click.option(
+    "--measure",
+    metavar="COMMAND",
+    help="Measure each commit by this command, which writes results to the directory $IOLAB_RESULTS.",
+)
+@click.option("--build", metavar="COMMAND", help="Run before each measurement, such as make.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    required=True,
+    metavar="'METRIC >= CHANGE'",
+    help="As of iolab check; repeatable. A commit is bad if it breaks a rule.",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0.0001, 0.25),
+    help="Largest chance that a commit is wrongly good, and wrongly bad. Default: 0.05.",
+)
+@output_option("Directory for the results of each commit. Default: results/bisect.", required=False)
+@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@format_option("text", "json")
+def bisect(
+    good: str,
+    bad: str,
+    study: Path | None,
+    measure: str | None,
+    build: str | None,
+    rules: tuple[str, ...],
+    alpha: float | None,
+    output: Path | None,
+    trust: bool,
+    style: str,
+) -> int:
+    """Find the first commit after GOOD, up to BAD, that breaks a rule (git-bisect(1)).
+
+    Each tested commit is checked out, built, measured and checked. It is skipped if it can't be
+    built, if a run fails, or if a rule is inconclusive. At the end the tree is as before. Results are
+    kept: the same command after Ctrl-C continues. Exit codes: 0 the first bad commit is known, 7
+    skipped commits leave several candidates.
+    """
+    from ...compare.rules.rules import parse_rule
+    from ...errors import UsageError
+    from ...history.bisection import Repository
+
+    if (study is None) == (measure is None):
+        raise UsageError(
+            "measures by a study or by a command", where="--study", hint="or --measure"
+        )
+    parsed = [parse_rule(text) for text in rules]
+    place = (output or Path("results/bisect")).absolute()
+
+    def test(commit: Commit) -> tuple[Verdict, str]:
+        if build is not None and _run_command(build):
+            return "skip", "can't be built"
+        results = place / commit.revision[:12]
+        if measure is None:
+            words = [str(study), "-o", str(results), *(["--trust"] if trust else [])]
+            is_measured = _run_study([*words, *(["--resume"] if results.exists() else [])])
+        else:
+            is_measured = _measure(measure, results)
+        return _check(results, parsed, alpha) if is_measured else ("skip", "a run failed")
+
+    bisection = Repository(Path.cwd()).bisect(good, bad, test, _say_step)
+    if style == "json":
+        tell_json(_bisection_json(bisection))
+    elif bisection.first_bad is not None:
+        step = next((step for step in bisection.steps if step.commit == bisection.first_bad), None)
+        tell(f"first bad commit: {bisection.first_bad}", *([step.text] if step else []))
+    else:
+        tell("the first bad commit is one of these; all but the last were skipped:")
+        tell(*(f"  {commit}" for commit in bisection.candidates))
+    return 0 if bisection.first_bad is not None else 7
+
+
+def _run_command(text: str, **environment: str) -> int:
+    """Run a command with its output on stderr; its exit code."""
+    from ...errors import UsageError
+
+    words = shlex.split(text)
+    try:
+        return subprocess.run(
+            words, env=os.environ | environment, stdout=sys.stderr, check=False
+        ).returncode
+    except (OSError, IndexError) as error:
+        raise UsageError(f"'{text}' can't be started: {error}") from None
+
+
+def _measure(command: str, results: Path) -> bool:
+    """Whether a command wrote results, now or before. UsageError: it succeeded without results."""
+    from ...errors import UsageError
+
+    if results.exists():
+        return True
+    # a command that is killed leaves a part of its results
+    part = results.with_name(f"{results.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    if _run_command(command, IOLAB_RESULTS=str(part)):
+        return False
+    if not part.exists():
+        raise UsageError(f"'{command}' wrote no results to $IOLAB_RESULTS", where="--measure")
+    part.rename(results)
+    return True
+
+
+def _run_study(words: list[str]) -> bool:
+    """Whether all runs of a study are measured. Errors that are not of a run end the bisection."""
+    from ...errors import RunError
+    from ..main import run
+
+    code = run(["run", *words])
+    if code == 130:
+        raise KeyboardInterrupt
+    if code not in (0, RunError.exit_code):
+        raise click.exceptions.Exit(code)
+    return code == 0
+
+
+def _check(results: Path, rules: list[Rule], alpha: float | None) -> tuple[Verdict, str]:
+    """The verdict on measured results, with the changes."""
+    from ...compare.render.check import cell_lines
+    from .check import check_arms
+
+    check = check_arms(open_results(results), rules, alpha=alpha)
+    verdicts: dict[str, Verdict] = {"pass": "good", "fail": "bad", "inconclusive": "skip"}
+    return verdicts[check.outcome], "; ".join(cell_lines(check))
+
+
+def _say_step(step: Step) -> None:
+    remaining = f", at most {step.remaining} more" if step.remaining else ""
+    say(f"{step.verdict}: {step.commit} ({step.text}){remaining}")
+
+
+def _bisection_json(bisection: Bisection) -> dict[str, object]:
+    return {
+        "schema": 1,
+        "kind": "bisection",
+        "first_bad": None if bisection.first_bad is None else bisection.first_bad.revision,
+        "candidates": [commit._asdict() for commit in bisection.candidates],
+        "steps": [
+            {**step.commit._asdict(), "verdict": step.verdict, "text": step.text}
+            for step in bisection.steps
+        ],
+    }
+
+
+def _draw(count: int, total: int) -> None:
+    if on_terminal():
+        redraw("" if count == total else f"reading results: {count} of {total}")

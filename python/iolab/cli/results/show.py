@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment; of a recording or
+trace, its I/Os."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..base.options import PATH, format_option, open_results
+from ..base.output import tell, tell_json
+from .show_clients import client_lines, clients_json
+from .show_profiles import profile_lines, profiles_json
+
+if TYPE_CHECKING:
+    from ...results.evidence.model import Run
+    from ...results.open.results import Results
+    from ...verdict import Reason
+
+
+@click.command("show")
+@click.argument("path", metavar="PATH", type=PATH)
+@click.option("--runs", "every", is_flag=True, help="A line for each run.")
+@format_option("text", "json")
+def command(path: Path, every: bool, style: str) -> None:
+    """Show what results hold: runs, verdicts with their reasons, metrics, environment. Of a
+    recording or trace of I/O: operations, span, percentiles, losses."""
+    from .show_recording import is_recording, show_recording
+    from .show_trace import is_trace, show_trace
+
+    if is_recording(path):
+        show_recording(path, style)
+        return
+    if is_trace(path):
+        show_trace(path, style)
+        return
+    results = open_results(path)
+    if style == "json":
+        tell_json(as_json(results))
+        return
+    tell(
+        *_head(results),
+        *_reasons(results),
+        *(_runs(results) if every else []),
+        *client_lines(results.runs),
+        *profile_lines(results.path),
+        *_rest(results),
+    )
+
+
+def as_json(results: Results) -> dict[str, Any]:
+    """`{"schema": 1, "kind": "results", "runs": [...], ...}`: what scripts may rely on."""
+    manifest = results.manifest
+    return {
+        "schema": 1,
+        "kind": "results",
+        "name": manifest.name,
+        "origin": manifest.origin,
+        "baseline": results.baseline,
+        "variants": manifest.variants,
+        "factors": manifest.factors,
+        "metrics": results.metrics(),
+        "verdicts": _counts(results),
+        "until": (manifest.study or {}).get("until"),
+        "standing": None if results.standing is None else asdict(results.standing),
+        "environment": results.environment(),
+        "reproduce": manifest.reproduce,
+        "runs": [
+            {
+                "run": run.id,
+                "variant": run.variant,
+                "factors": dict(run.factors),
+                "repetition": run.plan.repetition,
+                "block": run.plan.block,
+                "host": run.plan.host,
+                "status": run.plan.status,
+                "verdict": run.verdict.as_json(),
+                "metrics": {
+                    name: observation.value for name, observation in run.observations.items()
+                },
+                "evidence": str(run.evidence),
+                "assumptions": list(run.assumptions),
+                **clients_json(run),
+            }
+            for run in results.runs
+        ],
+        **profiles_json(results.path),
+    }
+
+
+def _counts(results: Results) -> dict[str, int]:
+    from ...verdict import Level
+
+    counted = {
+        level.value: sum(run.verdict.level is level for run in results.runs) for level in Level
+    }
+    return {level: count for level, count in counted.items() if count}
+
+
+def _head(results: Results) -> list[str]:
+    from ...compare.axes import level_text, levels
+    from ...compare.rules.sequential import sequential_notes
+    from ...metrics import of
+    from ...units import format_number, readable_unit
+
+    manifest = results.manifest
+    kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[
+        manifest.origin
+    ]
+    lines = [
+        f"{manifest.name}: {len(results.runs)} run{'' if len(results.runs) == 1 else 's'}, {kind}"
+    ]
+    lines += [f"  {line}" for line in manifest.description.splitlines()]
+    named = [
+        f"{name} (baseline)" if name == results.baseline else name for name in manifest.variants
+    ]
+    lines.append(f"variants  {', '.join(named)}")
+    for name in manifest.factors:
+        swept = ", ".join(
+            level_text(key[0]) for key in levels(results.runs, [name]) if key[0] is not None
+        )
+        lines.append(f"factor    {name}: {swept}")
+    lines.append(
+        f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items()) or 'none: no run is there'}"
+    )
+    lines += [f"blocks    {note.text}" for note in sequential_notes(results.path, manifest)]
+    if results.standing is not None:
+        lines += [f"missing   {text}" for text in results.standing.words()]
+    ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]
+    if ratios:
+        lines.append(
+            f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs"
+        )
+    lines.append("metrics")
+    for name in results.metrics():
+        if not of(name).headline:
+            continue
+        values = [value for run in results.runs if (value := run.value(name)) is not None]
+        symbol, scale = readable_unit(values, run_unit(results.runs, name))
+        low, high = (format_number(end / scale) for end in (min(values), max(values)))
+        lines.append(f"  {name:18} {low} to {high} {symbol}".rstrip() + f", {len(values)} runs")
+    hidden = sum(not of(name).headline for name in results.metrics())
+    lines += [f"  and {hidden} more (iolab catalog metrics explains them)"] if hidden else []
+    return lines
+
+
+def run_unit(runs: list[Run], metric: str) -> str:
+    """The base unit in which runs hold a metric."""
+    return next(run.observations[metric].unit for run in runs if metric in run.observations)
+
+
+def _reasons(results: Results) -> list[str]:
+    """Each kind of reason with its runs, worst first."""
+    by_code: dict[tuple[int, str], list[tuple[Run, Reason]]] = {}
+    for run in results.runs:
+        for reason in run.verdict.reasons:
+            by_code.setdefault((-reason.level.rank, reason.code), []).append((run, reason))
+    lines = []
+    for (rank, code), reasons in sorted(by_code.items(), key=lambda item: item[0]):
+        level = "note" if rank == 0 else reasons[0][1].level.value
+        many = len({run.id for run, _ in reasons})
+        lines.append(f"{level}  {code}: {many} run{'s' if many > 1 else ''}")
+        most = 8 if rank else 2
+        lines += [f"    {_place(run)}: {reason.text}" for run, reason in reasons[:most]]
+        lines += (
+            [f"    and {len(reasons) - most} more (--format json has them all)"]
+            if len(reasons) > most
+            else []
+        )
+    return lines
+
+
+def _place(run: Run) -> str:
+    from ...compare.axes import axis_text
+
+    return " ".join(
+        part
+        for part in (
+            run.id,
+            run.variant,
+            axis_text(run.factors.keys(), tuple(run.factors.values())),
+        )
+        if part
+    )
+
+
+def _runs(results: Results) -> list[str]:
+    return [
+        "runs",
+        *(
+            f"  {run.verdict.level.value:9} {_place(run)} repetition {run.plan.repetition} {run.plan.status}"
+            for run in results.runs
+        ),
+    ]
+
+
+def _rest(results: Results) -> list[str]:
+    lines = []
+    facts = results.environment().get("fingerprint", {})
+    if facts:
+        lines += ["environment", *(f"  {name}: {value}" for name, value in facts.items())]
+    assumptions = dict.fromkeys(text for run in results.runs for text in run.assumptions)
+    if assumptions:
+        lines += ["assumed", *(f"  {text}" for text in list(assumptions)[:8])]
+        lines += [f"  and {len(assumptions) - 8} more"] if len(assumptions) > 8 else []
+    if results.manifest.reproduce:
+        import shlex
+
+        lines.append(f"made by   {shlex.join(results.manifest.reproduce)}")
+    return lines

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab ab`: builds of OpenZFS or of a program against each other, from sources to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..base.completion import complete_rigs
+from ..base.options import STUDY_PATH, output_option
+from ..base.output import say, steps, tell
+from .command import Runtime
+
+if TYPE_CHECKING:
+    from ...results.open.results import Results
+    from ...run.builds.ab import Ab
+    from ...study.adapt import Changes
+    from ...study.file.load import Study
+
+
+@click.command("ab")
+@click.option(
+    "--study",
+    metavar="STUDY.toml",
+    type=STUDY_PATH,
+    help="The study; its target is a pool, or it has [builds].",
+)
+@click.option(
+    "--build",
+    "builds",
+    metavar="NAME=SOURCES",
+    multiple=True,
+    help="A build, as 'iolab rig build --build' takes it; two or more. The first is the baseline. "
+    "Of a program: other sources for a build of the study.",
+)
+@click.option("--reduced", is_flag=True, help="The study's reduced form, [reduced].")
+@click.option(
+    "--only",
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    multiple=True,
+    help="Only these levels of a factor; repeatable.",
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Number of blocks."
+)
+@click.option("--runtime", type=Runtime(), metavar="TIME", help="Duration of every run.")
+@click.option(
+    "--rig",
+    metavar="RIG",
+    default="openzfs",
+    show_default=True,
+    shell_complete=complete_rigs,
+    help="The rig.",
+)
+@output_option("Directory for all files. Default: results/ab-STUDY.", required=False)
+@click.option("--resume", is_flag=True, help="Continue an interrupted comparison; takes -o alone.")
+@click.option("--keep-up", is_flag=True, help="Keep the machine up after the last run.")
+@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+def command(
+    study: Path | None,
+    builds: tuple[str, ...],
+    reduced: bool,
+    only: tuple[str, ...],
+    repetitions: int | None,
+    runtime: str | None,
+    rig: str,
+    output: Path | None,
+    resume: bool,
+    keep_up: bool,
+    trust: bool,
+) -> int:
+    """Compare builds: build them, run a study with a variant for each build, and write the report
+    and a summary for a pull request.
+
+    Builds of OpenZFS run on a machine of a rig, which is started and deleted; building needs root.
+    If the study has [builds], the builds are of a program, and run on this machine. The directory
+    gets results/, report.html and summary.md. Ctrl-C keeps what is done, and --resume continues at
+    any stage; the machine stays up in between.
+    """
+    from ...errors import UsageError
+    from ...rigs.source_tree import with_absolute_paths
+    from ...run.builds.ab import Ab, AbRequest, ab_study, machine_name
+    from ...study.adapt import Changes, parse_only
+    from ...study.file.load import has_builds
+    from .command import ask_trust
+
+    if resume:
+        if study or builds or reduced or only or repetitions or runtime or output is None:
+            raise UsageError(
+                "takes the directory alone: everything else is recorded there",
+                where="--resume",
+                hint="iolab ab --resume -o DIRECTORY",
+            )
+        ab = Ab.reopen(output, say)
+    else:
+        if study is None:
+            raise UsageError("names no study", where="ab", hint="such as --study studies/X.toml")
+        changes = Changes(
+            only=parse_only(only), repetitions=repetitions, runtime=runtime, reduced=reduced
+        )
+        sources = tuple(map(with_absolute_paths, builds))
+        is_here = has_builds(study)
+        if is_here and (keep_up or rig != "openzfs"):
+            raise UsageError(
+                "the study has [builds] of a program, which run on this machine",
+                where="--keep-up" if keep_up else "--rig",
+                hint="leave it out",
+            )
+        machine = "" if is_here else machine_name(study, sources)
+        request = AbRequest(study.absolute(), "" if is_here else rig, machine, sources, changes)
+        ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
+    loaded, changes = ab_study(ab.request)
+    trusted = ask_trust(loaded, trust)
+    if not resume:
+        ab.begin()
+    if not ab.request.is_here:
+        ab.build()
+    code = _measure(ab, loaded, changes, trusted)
+    if code in (0, 5):
+        _write(ab)
+        if not keep_up and not ab.request.is_here:
+            ab.stop()
+    if code == 130 and ab.request.is_here:
+        say(f"iolab ab --resume -o {ab.directory} continues")
+    elif code == 130:
+        say(
+            f"the machine {ab.request.machine} is up: iolab ab --resume -o {ab.directory} continues, "
+            f"iolab rig down {ab.request.machine} deletes it"
+        )
+    return code
+
+
+def _measure(ab: Ab, study: Study, changes: Changes, trusted: bool) -> int:
+    """Start the machine, if there is one, and run what is missing; the exit code."""
+    from ...errors import RunError
+    from ...study.file.rig_tables import RigTable
+    from .progress import Bar
+
+    bar = Bar()
+    host = None if ab.request.is_here else ab.start(study.rig or RigTable())
+    try:
+        with bar:
+            ab.measure(changes, host, bar, trusted=trusted)
+    finally:
+        if host is not None:
+            host.close()
+    outcome = bar.result
+    if outcome is None or outcome.interrupted:
+        return 130
+    return RunError.exit_code if outcome.failed else 0
+
+
+def _write(ab: Ab) -> None:
+    """Write the report and the summary."""
+    from ...files import write_atomically
+    from ...report.build import build_page
+    from ...report.pull_request import pull_request_markdown
+    from ...report.words.phrases import SPACE
+    from ..base.options import open_results
+
+    results = open_results(ab.results)
+    with steps() as progress:
+        html, cover = build_page(results, ab.directory, progress=progress)
+    is_here = ab.request.is_here
+    machine, is_emulated = ({}, False) if is_here else _machine_facts(ab)
+    names = ab.request.names
+    summary = pull_request_markdown(
+        f"{ab.request.study.stem}: {', '.join(names[1:])} against {names[0]}",
+        results,
+        cover,
+        _program_facts(results, names)
+        if is_here
+        else {record.name: _build_facts(asdict(record)) for record in ab.records},
+        machine,
+        [*([] if is_here else ["sudo"]), "iolab", "ab", *ab.request.arguments()],
+        is_emulated=is_emulated,
+    )
+    report, markdown = ab.directory / "report.html", ab.directory / "summary.md"
+    write_atomically(report, html)
+    write_atomically(markdown, summary)
+    say(f"wrote {report} and {markdown}")
+    for card in cover.cards:
+        for sentence in card.sentences:
+            tell(sentence.text.replace(SPACE, " "))
+
+
+def _build_facts(record: Mapping[str, Any]) -> dict[str, str]:
+    """Facts of a build for the summary, by its record."""
+    patches = [f"{Path(name).name} ({digest[:12]})" for name, digest in record["patches"].items()]
+    return {
+        "sources": "+".join(Path(part).name for part in record["sources"].split("+")),
+        "version": record["version"],
+        "revision": record["revision"][:12],
+        "patches": ", ".join(patches),
+        "digest of the sources": record["digest"][:12],
+        "compiler": record["compiler"],
+    }
+
+
+def _program_facts(results: Results, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Facts of the builds of a program, by the evidence of the runs."""
+    from ...results.evidence.model import PROGRAM_BUILD
+
+    facts: dict[str, dict[str, str]] = {name: {} for name in names}
+    for run in results.runs:
+        build = run.plan.extra.get(PROGRAM_BUILD)
+        if not isinstance(build, dict) or facts.get(run.plan.variant) != {}:
+            continue
+        record = build["record"]
+        programs = [
+            f"{name}: {identity.get('build_id') or identity.get('sha256')}"
+            for name, identity in build["programs"].items()
+        ]
+        words = {Path(word).name for command in record["commands"] for word in command}
+        compilers = {
+            version: name
+            for name, version in record["compilers"].items()
+            if name in words or (name == "cc" and not words & record["compilers"].keys())
+        }
+        facts[run.plan.variant] = {
+            **_build_facts({**record, "compiler": ", ".join(compilers)}),
+            "program": ", ".join(programs),
+        }
+    return facts
+
+
+def _machine_facts(ab: Ab) -> tuple[dict[str, str], bool]:
+    """Facts of the machine, and whether its CPU is emulated."""
+    from ...hosts.kinds.rig import running_machine
+    from ...units import format_quantity
+
+    state = running_machine(ab.request.machine)
+    limits = [
+        f"{state.disk_iops} IOPS" if state.disk_iops else "",
+        format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
+    ]
+    limit = ", ".join(filter(None, limits))
+    disks = f"{state.disks} of {format_quantity(state.disk_bytes, 'B', 3)}"
+    is_emulated = state.accelerator == "tcg"
+    facts = {
+        "rig": state.rig,
+        "disks": disks + (f", {limit} each" if limit else ", without a limit"),
+        "CPUs": f"{state.cpus}{', emulated' if is_emulated else ''}",
+    }
+    return facts, is_emulated

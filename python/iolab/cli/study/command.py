@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`iolab run`: do a study."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..base.options import STUDY_PATH, output_option
+from ..base.output import on_terminal, say, tell, tell_json
+
+if TYPE_CHECKING:
+    from ...hosts.base.host import Host
+    from ...run.hosts import How
+    from ...study.file.load import Study
+
+
+_DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
+"""Question about a study with commands, and about a study with hosts alone."""
+
+
+class Runtime(click.ParamType):  # type: ignore[type-arg]
+    """A duration as a study writes it; kept as typed."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text, once it reads as more than nothing."""
+        from ...errors import UsageError
+        from ...units import parse_fio_time
+
+        try:
+            if parse_fio_time(value) <= 0:
+                self.fail(f"'{value}' is not a time", param, ctx)
+        except UsageError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+        return str(value)
+
+
+@click.command("run")
+@click.argument("study", metavar="STUDY.toml", type=STUDY_PATH)
+@output_option("Directory for the results. Default: results/NAME.", required=False)
+@click.option(
+    "--only",
+    "only",
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    multiple=True,
+    help="Only these levels of a factor; repeatable.",
+)
+@click.option(
+    "--variant",
+    "variants",
+    metavar="NAME",
+    multiple=True,
+    help='Only this variant; repeatable. With order = "sessions": the variant that can be measured now.',
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Number of blocks. Default: as in the study.",
+)
+@click.option(
+    "--until-decided",
+    "until",
+    metavar="RULE",
+    multiple=True,
+    help="Add blocks until iolab check decides this rule, such as 'write.iops 5 %' (within 5 %); "
+    "repeatable: all of them.",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(2, 500),
+    metavar="N",
+    help="With --until-decided: blocks at which an undecided study ends. Default: 20.",
+)
+@click.option(
+    "--runtime",
+    type=Runtime(),
+    metavar="TIME",
+    help="Duration of every run, such as 5s. Default: as in the study.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Seed of the run order. Default: as in the study.",
+)
+@click.option(
+    "--target",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
+    "--workload",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
+    "--load",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [load], such as path=/mnt/x or hosts='[\"root@c1\", \"root@c2\"]'; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
+    "--host",
+    "named",
+    metavar="HOST",
+    multiple=True,
+    help="Where the target is: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: replicas, which do "
+    "the whole study each. With --resume: where it was begun.",
+)
+@click.option(
+    "--a-a",
+    "again",
+    is_flag=True,
+    help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.",
+)
+@click.option(
+    "--build",
+    "builds",
+    metavar="NAME[=SOURCES]",
+    multiple=True,
+    help="A build of the study's [builds], else of OpenZFS, as a variant, instead of the study's variants; repeatable. The "
+    "first is the baseline. SOURCES replace those of the study.",
+)
+@click.option(
+    "--reduced",
+    is_flag=True,
+    help="The study's reduced form, [reduced]: fewer levels, shorter runs. The options above override it.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, what would be overwritten, and what would fail here (exit code 1 in that case); run nothing.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How --dry-run prints.",
+)
+@click.option("--resume", is_flag=True, help="Continue existing results: run what is missing.")
+@click.option(
+    "--install-resume",
+    is_flag=True,
+    help="Write a systemd unit that resumes the study when this host is restarted. It is removed once "
+    "the study is done.",
+)
+@click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
+@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@click.option(
+    "--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten."
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="With --destructive: also where they hold data. With --resume: also on a changed machine.",
+)
+def command(
+    study: Path,
+    output: Path | None,
+    only: tuple[str, ...],
+    variants: tuple[str, ...],
+    repetitions: int | None,
+    until: tuple[str, ...],
+    at_most: int | None,
+    runtime: str | None,
+    seed: int | None,
+    target: tuple[str, ...],
+    workload: tuple[str, ...],
+    load: tuple[str, ...],
+    named: tuple[str, ...],
+    again: bool,
+    builds: tuple[str, ...],
+    reduced: bool,
+    dry_run: bool,
+    style: str,
+    resume: bool,
+    install_resume: bool,
+    fail_fast: bool,
+    trust: bool,
+    destructive: bool,
+    force: bool,
+) -> int:
+    """Run a study: every cell in every block. The evidence of each run is kept.
+
+    Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept,
+    and --resume continues.
+    """
+    from ...errors import UsageError
+    from ...results.open.multi_host import host_words, read_hosts
+    from ...rigs.source_tree import with_absolute_paths
+    from ...run.hosts import How
+    from ...study.adapt import Changes, parse_only, parse_target
+    from ...study.file.load import load_study, target_host
+    from . import hosts as run_hosts
+
+    changes = Changes(
+        only=parse_only(only),
+        variants=variants,
+        repetitions=repetitions,
+        runtime=runtime,
+        seed=seed,
+        target=parse_target(target),
+        again=again,
+        workload=parse_target(workload, "--workload"),
+        load=parse_target(load, "--load"),
+        builds=tuple(with_absolute_paths(word) if "=" in word else word for word in builds),
+        reduced=reduced,
+        until=until,
+        at_most=at_most,
+    )
+    if style != "text" and not dry_run:
+        raise UsageError(
+            "--format is for --dry-run",
+            hint="iolab show RESULTS --format json prints what was measured",
+        )
+    if install_resume and (dry_run or named or variants):
+        raise UsageError(
+            "a unit resumes the whole study on this host",
+            where="--install-resume",
+            hint="leave --dry-run, --host and --variant out",
+        )
+    how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
+    place = run_hosts.place(study, output)
+    with contextlib.ExitStack() as stack:
+        words = named or (host_words(place) if resume else ())
+        if not words:
+            words = (target_host(study, changes) or "local",)
+            if words != ("local",):  # no host is reached before the user agreed
+                trust = ask_trust(load_study(study, changes), trust)
+        hosts = run_hosts.open_hosts(words, stack)
+        if len(hosts) == 1 and read_hosts(place) is None:
+            host = next(iter(hosts.values()))
+            if dry_run:
+                return _dry_run_on_one(study, output, host, how, style, trust)
+            return _on_one(study, output, host, how, trust, install_resume)
+        studies, ends = run_hosts.loaded_on(study, hosts, how)
+        if dry_run:
+            return run_hosts.print_plans(studies, ends, place, style, hosts, how)
+        return run_hosts.run_all(
+            study, studies, ends, place, hosts, how, lambda loaded: ask_trust(loaded, trust)
+        )
+
+
+def _dry_run_on_one(
+    study: Path, output: Path | None, host: Host, how: How, style: str, trust: bool
+) -> int:
+    from ...study.file.load import load_study
+    from ...study.file.trust import require_trust
+
+    loaded = load_study(study, how.changes, host=host)
+    if loaded.hosts:
+        require_trust(loaded, trust)
+    return _print_plan(loaded, output, style, host, how)
+
+
+def _on_one(
+    study: Path, output: Path | None, host: Host, how: How, trust: bool, install_resume: bool
+) -> int:
+    from ...errors import RunError
+    from ...hosts.kinds.local import LocalHost
+    from ...run.resuming.unit import ResumeUnit, resume_arguments
+    from ...run.study import run_study
+    from ...study.file.load import load_study
+    from ...study.file.trust import is_trusted
+    from .progress import Bar
+
+    loaded = load_study(study, how.changes, host=host)
+    trusted = ask_trust(loaded, trust)
+    place = output if output is not None else Path("results") / loaded.name
+    unit = ResumeUnit(host, place)
+    if install_resume:
+        if not isinstance(host, LocalHost):
+            raise RunError(
+                f"the unit would be restarted with this machine, not with host '{host.name}'",
+                where="--install-resume",
+                hint="run iolab on that host",
+            )
+        if not is_trusted(loaded):
+            raise RunError(
+                "the unit could not run the study's commands: the agreement to them is not stored",
+                where="--install-resume",
+                hint="make the directory of the state writable, see XDG_STATE_HOME",
+            )
+        targets = dict.fromkeys(
+            path for cell in loaded.cells if (path := getattr(cell.target, "path", None))
+        )
+        arguments = resume_arguments(study, place, destructive=how.destructive)
+        unit.install(arguments, Path.cwd(), list(targets))
+        say(f"note: {unit.path} resumes this study after a restart; it is removed once it is done")
+    bar = Bar()
+    with unit.remove_unless_begun(place), bar:
+        run_study(
+            study,
+            output,
+            listener=bar,
+            changes=how.changes,
+            host=host,
+            clock=getattr(host, "clock", None),
+            resume=how.resume,
+            fail_fast=how.fail_fast,
+            destructive=how.destructive,
+            force=how.force,
+            trusted=trusted,
+        )
+    outcome = bar.result
+    if outcome is not None and not outcome.remaining and unit.remove():
+        say(f"note: the study is done; {unit.path} is removed")
+    if outcome is None or outcome.interrupted:
+        return 130
+    return RunError.exit_code if outcome.failed else 0
+
+
+def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: How) -> int:
+    """0, or 1 where it couldn't be done here now."""
+    from ...run.dry_run import preview
+    from .plan_text import plan_lines
+
+    plan = preview(
+        study, output if output is not None else Path("results") / study.name, host, how.permissions
+    )
+    if style == "json":
+        tell_json(plan.as_data())
+    else:
+        for line in plan_lines(plan):
+            tell(line)
+    return 1 if plan.problems else 0
+
+
+def ask_trust(study: Study, trust: bool) -> bool:
+    """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
+    question that is asked now."""
+    from ...study.file.trust import (
+        describe_commands,
+        is_trusted,
+        remember,
+        require_trust,
+        trust_file,
+    )
+
+    if is_trusted(study):
+        return True
+    if not trust:
+        say(f"{study.file} {_DOES[not study.commands]}:")
+        for line in describe_commands(study):
+            say(f"  {line}")
+        if not (sys.stdin.isatty() and on_terminal()):
+            require_trust(study, False)
+        if not click.confirm("Run them?" if study.commands else "Use these hosts?", err=True):
+            raise click.Abort
+    if not remember(study):
+        say(f"note: {trust_file()} can't be written, so the next run asks again")
+    return True

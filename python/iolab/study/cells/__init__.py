@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From factors and variants to cells and runs."""
