@@ -90,7 +90,7 @@ COMMANDS = {
     ),
     "completion": ("base.completion", "tend", "Print the completion script of bash, zsh or fish."),
     "catalog": (
-        "study.catalog",
+        "catalog",
         "tend",
         "List documents, terms (glossary), metrics, statistics, units, formats, gates...",
     ),

@@ -42,7 +42,7 @@ def script(shell: str) -> str:
 
 def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of metrics; behind `@` those of the second one of a matrix."""
-    from ..study.catalog import metric_rows
+    from ..catalog import metric_rows
 
     first, at, last = incomplete.rpartition("@")
     return [f"{first}{at}{row['name']}" for row in metric_rows() if row["name"].startswith(last)]
