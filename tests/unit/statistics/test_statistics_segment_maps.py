@@ -18,7 +18,7 @@ from iolab.recording.base import checked_files
 from iolab.recording.base.checked_files import Part
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.metadata import read_facts
+from iolab.recording.base.metadata import Begun, read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import BITS
 from iolab.recording.write import retention
@@ -37,6 +37,7 @@ from support.recordings import SECOND, START, events
 
 ROWS, LENGTH = 200, 4 * SECOND
 """Rows and time of a segment."""
+BEGUN = Begun(START, 0, START)
 
 
 def grown(path: Path, batches: list[pa.RecordBatch], more: int) -> None:
@@ -189,7 +190,8 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
     grown(path, batches, 4)
     grown(complete, [], 4)
     manage.add(path, list(KEPT), backfill=True)
-    through, mapless = 0, 0
+    through, mapless, kept = 0, 0, len(batches)
+    without_map: set[int] = set()
     used: set[str] = set()
     for _ in range(20):
         recording = Recording(path)
@@ -197,14 +199,15 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
         if step < 0.3:
             grown(complete, list(batches), 1)
             grown(path, batches, 1)
-        elif step < 0.5 and through < 3:
+        elif step < 0.5 and through < len(batches) - 2 and through + 1 not in without_map:
             through += 1
             dropped(path, batches, through)
-        elif step < 0.6 and through > mapless:
+        elif step < 0.6 and min(through, kept) > mapless:
             mapless += 1
             lose_maps(path, mapless)
         elif step < 0.7:
-            number = chance.randint(4, len(batches))
+            number = chance.randint(max(kept, through + 1), len(batches))
+            without_map.add(number)
             maps = path / f"histograms/1s/io.latency/{number:06}.parquet"
             maps.unlink(missing_ok=True)
         end = START + len(batches) * LENGTH
@@ -225,6 +228,29 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
             assert (answer.events, answer.without_y) == (executed.events, executed.without_y)
         assert lines_of(answer) == lines_of(executed), (statistic, asked)
     assert {"roll-ups of 1s", "segment maps"} <= used
+
+
+def test_deleted_time_without_sums_is_a_gap(tmp_path: Path) -> None:
+    """Events are deleted that no roll-up has; segment maps have no bytes."""
+    path = tmp_path / "r"
+    batches: list[pa.RecordBatch] = []
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, live=True, begun=BEGUN
+    ).close()
+    grown(path, batches, 4)
+    manage.add(path, ["io.bytes[op]"], backfill=True)
+    grown(path, batches, 4)
+    dropped(path, batches, 6)
+    answer = query(
+        Recording(path),
+        "io.bytes[op]",
+        interval_ns=LENGTH,
+        from_ns=START,
+        until_ns=START + len(batches) * LENGTH,
+    )
+    assert isinstance(answer, Stack)
+    gaps = np.isnan(answer.values).all(axis=0).tolist()
+    assert gaps == [False, False, False, False, True, True, False, False]
 
 
 @pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[op=read][latency]"])

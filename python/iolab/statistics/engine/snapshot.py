@@ -183,6 +183,14 @@ class DeletedSegments:
         ].tolist()
         return numbers
 
+    def later_than(self, number: int) -> set[int]:
+        """Numbers beyond another one."""
+        return set(self.numbers[self.numbers > number].tolist())
+
+    def first_ns_of(self, number: int) -> int:
+        """The first time of one of them."""
+        return int(self.first_ns[np.searchsorted(self.numbers, number)])
+
     def span(self, source: str) -> Span | None:
         """(first, last) ns of a source; None where there is nothing of it."""
         has_source = self.has_source.get(source)

@@ -20,7 +20,7 @@ from ...recording.read.recording import Recording
 from ..engine.coverage import clip, covered_spans, sessions_of
 from ..engine.engine import Engine, int64s
 from ..engine.joint import BY
-from ..engine.snapshot import Snapshot, snapshot
+from ..engine.snapshot import Snapshot, deleted_segments, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import UTILIZATION
@@ -232,18 +232,37 @@ class RollUps:
             return "segment maps answer this on a finer grid"
         wide = _widen(window, kept, is_free=interval_ns is None)
         columns_of(wide.window.first_ns, wide.window.until_ns - 1, wide.window.interval_ns)
-        window = replace(wide.window, recorded=_recorded_spans(wide, kept, snap), earlier=False)
-        notes = (f"from what was kept as {kept.statistic}", *wide.notes)
-        question = replace(question.with_statistic(asked), source=kept.source)
-        return RollUpFrame(
-            question,
-            window,
-            notes,
+        frame = RollUpFrame(
+            replace(question.with_statistic(asked), source=kept.source),
+            replace(wide.window, earlier=dropped > kept.kept.through),
+            (f"from what was kept as {kept.statistic}", *wide.notes),
             is_coarse=True,
             held=kept,
             lengths=wide.lengths,
             exists_ns=exists_ns,
         )
+        maps_ns = self._later_maps_ns(frame)
+        window = replace(
+            frame.window,
+            recorded=_recorded_spans(wide, kept, snap, maps_ns),
+            earlier=maps_ns is not None,
+        )
+        return replace(frame, recorded=window)
+
+    def _later_maps_ns(self, frame: RollUpFrame) -> int | None:
+        """From when (ns) on segment maps have deleted I/Os that are later than the last kept sum;
+        None where they have none."""
+        kept, window = frame.kept_statistic, frame.window
+        files = self.maps.files(frame) if window.earlier else ""
+        if isinstance(files, str):
+            return None
+        deleted, through = deleted_segments(window.snap), kept.kept.through
+        numbers = deleted.later_than(through)
+        later = [file for file in files.files if file.number in numbers]
+        if not later:
+            return None
+        is_next = later[0].first <= through + 1
+        return kept.until_ns if is_next else deleted.first_ns_of(later[0].number)
 
 
 def _statistics_of(question: Question) -> Iterator[Statistic]:
@@ -343,10 +362,10 @@ def _maps_answer(maps: SegmentMaps, window: Window, question: Question) -> bool:
 
 
 def _recorded_spans(
-    wide: _Widened, held: Held, snap: Snapshot
+    wide: _Widened, held: Held, snap: Snapshot, maps_ns: int | None
 ) -> tuple[tuple[int, int], ...] | None:
     """When there is something of the window: kept, or recorded before it was kept and after the
-    last of it."""
+    last of it. maps_ns: as `_later_maps_ns`."""
     window = wide.window
     sessions = sessions_of(snap, max(window.until_ns, held.until_ns), held.source)
     kept = held.spans(wide.lengths, snap)
@@ -355,10 +374,14 @@ def _recorded_spans(
     if sessions is None:
         # some of what was kept is lost, and nobody knows when the rest was recorded
         sessions = [window.span]
-    before = clip(
-        covered_spans(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns)
-    )
-    after = clip(sessions, (held.until_ns, 2**62))
+    existing = covered_spans(snap, max(window.until_ns, held.until_ns), held.source) or []
+    before = clip(existing, (-(2**62), held.first_ns))
+    if snap.recording.facts.dropped_through <= held.kept.through:
+        after = clip(sessions, (held.until_ns, 2**62))
+    else:
+        after = clip(existing, (held.until_ns, 2**62))
+        if maps_ns is not None:
+            after += clip(sessions, (max(maps_ns, held.until_ns), 2**62))
     # a lost file ends with a whole sum, later than the last event that is kept
     recorded = without(join([*before, *kept, *after]), join(held.holes(wide.lengths)))
     return tuple(clip(recorded, (window.first_ns, window.until_ns)))
