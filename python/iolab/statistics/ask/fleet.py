@@ -290,7 +290,9 @@ def _span_of(recording: Recording) -> Span | None:
     """(first, last) ns of a recording; None where it has nothing yet."""
     if isinstance(recording, ArchivedEvents):
         first_ns = recording.archived.first_ns
-        return None if first_ns is None else recording.span() or (first_ns, first_ns)
+        # what age deleted belongs to its time
+        existing = recording.span()
+        return None if first_ns is None else (first_ns, existing[1] if existing else first_ns)
     return recorded_span(recording)
 
 
