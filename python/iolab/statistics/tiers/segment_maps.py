@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,8 +120,17 @@ def files_of(window: Window, y: Y) -> MapFiles:
     older = deleted_segments(window.snap).within(window.span) if window.earlier else []
     files = []
     unmapped = []
+    lines, single_maps = catalogue.segments.lines, _single_maps(window.snap.place, y)
     for number in (*segments, *older):
-        file = _file_of(window, number, y) if number in maps else None
+        line, latest = lines.get(number), single_maps.get(number)
+        if number not in maps:
+            file = None
+        elif latest is not None and latest[0] is line:
+            file = latest[1]
+        else:
+            file = _file_of(window, number, y)
+            if file is not None and file.joined is None and line is not None:
+                single_maps[number] = line, file
         if file is not None:
             files.append(file)
         elif number in segments:
@@ -166,6 +176,21 @@ def _file_of(window: Window, number: int, y: Y) -> MapFile | None:
         if is_whole and _fits(window, line, longer_s):
             step_s, map_part = longer_s, coarse
     return MapFile(number, map_part, width, Joined(first, step_s, file))
+
+
+_SingleMaps = dict[int, tuple[Mapping[str, Any], MapFile]]
+_latest_maps: dict[tuple[Path, Y], _SingleMaps] = {}
+_MOST_LATEST = 12
+"""Recordings and values of which single maps are remembered."""
+
+
+def _single_maps(place: Path, y: Y) -> _SingleMaps:
+    """Maps of single segments by number, with the line that each was made of: to make ten thousand
+    takes a tenth of a second."""
+    maps = _latest_maps.setdefault((place, y), {})
+    while len(_latest_maps) > _MOST_LATEST:
+        _latest_maps.pop(next(iter(_latest_maps)), None)
+    return maps
 
 
 def _is_coarse(file: MapFile) -> bool:
