@@ -120,9 +120,10 @@ def test_sequential_random_and_two_streams_in_the_offset_map(fio: str, tmp_path:
     }
     assert np.median(bands["sequential"]) == 1
     assert np.median(bands["two"]) == 2
-    # random reads are everywhere, sequential ones on a line
-    assert filled["random"].mean() > 0.4
-    assert filled["sequential"].mean() < 0.15
+    # random reads are everywhere, sequential ones on a line; columns of a stall are empty
+    shares = {name: cells[:, cells.any(axis=0)].mean() for name, cells in filled.items()}
+    assert shares["random"] > 0.4
+    assert shares["sequential"] < 0.15
     middle = [np.flatnonzero(column).mean() for column in filled["sequential"].T if column.any()]
     # a stall of the machine makes the line flat for a time, never lower
     assert (np.diff(middle) >= 0).all()
