@@ -23,7 +23,7 @@ from ..recording.read.recording import Recording
 from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
 from . import tables
 from .retention import Deleted, Tier, read_deleted
-from .rollups import ArchivedStatistic, Part, Parts, counting, parse_statistics, read_parts
+from .rollups import ArchivedStatistic, Part, Parts, effective_parts, parse_statistics, read_parts
 from .scan import DataFile, data_files, recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
@@ -86,7 +86,7 @@ class ArchivedEvents(Recording):
         """Parts of the sums of a statistic that count, without those that age deleted."""
         kind = statistic.statistic, statistic.added_ns, tier
         deleted = self.deleted.get(cast("Tier", tier), Deleted())
-        parts = counting(self._parts.get(kind, ()), statistic.through)
+        parts = effective_parts(self._parts.get(kind, ()), statistic.through)
         return [part for part in parts if part.number > deleted.through]
 
     def span(self) -> Span | None:

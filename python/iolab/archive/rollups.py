@@ -154,14 +154,14 @@ def read_parts(archive: Archive, keys: Sequence[str]) -> dict[str, Parts]:
     return {key: dict(of_recording) for key, of_recording in parts.items()}
 
 
-def counting(parts: Sequence[Part], through: int) -> list[Part]:
+def effective_parts(parts: Sequence[Part], through: int) -> list[Part]:
     """The parts of one kind that count, ascending: each segment once, up to `through`."""
-    parts_that_count: list[Part] = []
+    effective: list[Part] = []
     settled = {part.number: part for part in parts if part.last <= through}.values()
     for part in sorted(settled, key=lambda part: (part.first, -part.last)):
-        if not parts_that_count or part.last > parts_that_count[-1].last:
-            parts_that_count.append(part)
-    return parts_that_count
+        if not effective or part.last > effective[-1].last:
+            effective.append(part)
+    return effective
 
 
 def push_statistics(

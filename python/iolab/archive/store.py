@@ -212,7 +212,7 @@ class Archive:
         `change` is called again: what it reads of the table is what it is committed to."""
         from pyiceberg.exceptions import CommitFailedException
 
-        from .upload.transaction import CheckedTransaction
+        from .transaction import CheckedTransaction
 
         for attempt in range(1, TRIES + 1):
             iceberg = self.table(table)

@@ -280,8 +280,8 @@ def _within(
     ]
     if not chosen:
         raise UsageError(
-            "no recording of the archive overlaps this time",
-            hint="iolab archive list shows what is archived",
+            "no recording overlaps this time",
+            hint="ask for another one; iolab archive list shows the recordings of an archive",
         )
     return chosen
 
