@@ -16,8 +16,8 @@ import pytest
 from iolab.compare.compare import compare
 from iolab.errors import FormatError, ResultsError, UsageError
 from iolab.results.imports.account import Imported, account
-from iolab.results.imports.options import MeasuredRun, split_by_options, telling_options
-from iolab.results.imports.places import Place, number_repetitions
+from iolab.results.imports.layouts.options import MeasuredRun, split_by_options, telling_options
+from iolab.results.imports.layouts.places import Place, number_repetitions
 from iolab.results.imports.tree import import_files, import_tree
 from iolab.results.open.results import Results
 from iolab.verdict import Level

@@ -13,7 +13,7 @@ from ...untrusted_text import writable
 
 @dataclass
 class Tally:
-    """What each file counts as, and notes on what had to be decided, while an import goes on."""
+    """What each file counts as, and notes on decisions, during an import."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -30,16 +30,15 @@ class Imported:
     """What became of an import.
 
     Attributes:
-        runs: their number; layouts: those that matched, as text; is_inferred: whether the layouts
+        runs: their number. layouts: those that matched, as text. is_inferred: whether the layouts
         were found here. files: kinds of files, to the paths: `results`, `damaged`, `copies`,
         `unmatched`, `evidence`, `beside-others`, `unattached`, `traces`, `normal-output`,
         `unknown`, `own`. A file counts once.
         skipped: why something was never read, to the paths.
-        notes: what had to be decided, in words. suggestions: layouts that would take what is
-        unmatched. empty: folders that the layout names and that have no fio result. differences: of
-        the variants' options, in words. is_results: whether the source was one results directory of
-        iolab, taken as it is. outputs: the fio results as they were read, by the SHA-256 of their
-        bytes.
+        notes: decisions, in words. suggestions: layouts that would match what is unmatched.
+        empty: folders that the layout names and that have no fio result. differences: of the
+        variants' options, in words. is_results: whether the source was a results directory of
+        iolab, taken as it is. outputs: the fio results, by the SHA-256 of their bytes.
     """
 
     runs: int

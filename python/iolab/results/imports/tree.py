@@ -24,9 +24,9 @@ from ..evidence.manifest import Manifest, write_manifest
 from ..evidence.model import RunPlan
 from .account import Imported, Tally, account
 from .assignment import Assignment
-from .layout import parse_layout
+from .layouts.layout import parse_layout
+from .layouts.path_words import is_baseline
 from .own_results import copy_own_results, is_own_results
-from .path_words import is_baseline
 from .reading import folder_of, join_files, kind_of, read_source
 from .runs import Run, RunBuilder
 from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...errors import UsageError
-from ...units import parse_fio_size, parse_fio_time
+from ....errors import UsageError
+from ....units import parse_fio_size, parse_fio_time
 from .path_words import same_value
 
 INCIDENTAL = {
