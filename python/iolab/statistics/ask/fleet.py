@@ -235,7 +235,7 @@ def who_of_fleet(
     source: str | None = None,
     top: int,
 ) -> Who:
-    """Whose the I/Os inside a rectangle are, of all recordings together; `host` is a dimension.
+    """Who made the I/Os inside a rectangle, of all recordings together; `host` is a dimension.
     Arguments as in `attribution.who`."""
     chosen = _within(asked.chosen(recordings), rectangle.from_ns, rectangle.until_ns)
     answers, refusals = _each(
