@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.completion import complete_rigs
-from ..base.options import STUDY_PATH, output_option
+from ..base.options import STUDY_PATH, grouped, output_option, trust_option
 from ..base.output import say, steps, tell
-from .command import Runtime
+from .command import ChangeOptions, Runtime
 
 if TYPE_CHECKING:
     from ...results.open.results import Results
@@ -59,14 +59,11 @@ if TYPE_CHECKING:
 @output_option("Directory for all files. Default: results/ab-STUDY.", required=False)
 @click.option("--resume", is_flag=True, help="Continue an interrupted comparison; takes -o alone.")
 @click.option("--keep-up", is_flag=True, help="Keep the machine up after the last run.")
-@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@trust_option
+@grouped(options="cli.study.command:ChangeOptions")
 def command(
     study: Path | None,
-    builds: tuple[str, ...],
-    reduced: bool,
-    only: tuple[str, ...],
-    repetitions: int | None,
-    runtime: str | None,
+    options: ChangeOptions,
     rig: str,
     output: Path | None,
     resume: bool,
@@ -84,12 +81,11 @@ def command(
     from ...errors import UsageError
     from ...rigs.source_tree import with_absolute_paths
     from ...run.builds.ab import Ab, AbRequest, ab_study, machine_name
-    from ...study.adapt import Changes, parse_only
     from ...study.file.load import has_builds
     from .command import ask_trust
 
     if resume:
-        if study or builds or reduced or only or repetitions or runtime or output is None:
+        if study or options != ChangeOptions() or output is None:
             raise UsageError(
                 "takes the directory alone: everything else is recorded there",
                 where="--resume",
@@ -99,10 +95,8 @@ def command(
     else:
         if study is None:
             raise UsageError("names no study", where="ab", hint="such as --study studies/X.toml")
-        changes = Changes(
-            only=parse_only(only), repetitions=repetitions, runtime=runtime, reduced=reduced
-        )
-        sources = tuple(map(with_absolute_paths, builds))
+        changes = replace(options, builds=()).changes()
+        sources = tuple(map(with_absolute_paths, options.builds))
         is_here = has_builds(study)
         if is_here and (keep_up or rig != "openzfs"):
             raise UsageError(

@@ -33,7 +33,7 @@ from ...study.adapt import Changes, flatten
 from ...study.file.load import Study, load_study
 from ...study.file.rig_tables import RigTable
 from ..progress import ProgressListener
-from ..study import run_study
+from ..study import How, run_study
 
 FILE, RESULTS = "ab.json", "results"
 SCHEMA = 1
@@ -215,13 +215,7 @@ class Ab:
         run_study(
             self.request.study,
             self.results,
-            listener=listener,
-            changes=changes,
-            host=host,
-            resume=True,
-            destructive=host is not None,
-            force=host is not None,
-            trusted=trusted,
+            how=How(changes=changes, resume=True, destructive=host is not None, force=host is not None, trusted=trusted), listener=listener, host=host,
         )
 
     def stop(self) -> None:
