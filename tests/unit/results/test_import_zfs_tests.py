@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.imports.layout_inference import Sample, infer_layouts
+from iolab.results.imports.layouts.inference import infer_layouts
+from iolab.results.imports.layouts.path_columns import Sample
+from iolab.results.imports.layouts.zfs_tests import result_name, suite_layout
 from iolab.results.imports.tree import import_tree
-from iolab.results.imports.zfs_tests import result_name, suite_layout
 from iolab.results.open.results import Results
 from support.fio_files import iostat, job, output
 
