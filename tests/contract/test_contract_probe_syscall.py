@@ -406,6 +406,8 @@ def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
         "--ioengine=psync",
         "--numjobs=2",
         "--fsync=64",
+        # the probe reads the name of a file while its process lives
+        "--rate_iops=1500",
         "--output-format=json",
         "--group_reporting",
     ]
