@@ -189,7 +189,7 @@ describe("a content", () => {
 		tellOutside(spec.id, other);
 		expect(stateOf(spec.id).outside.value).toBe(said);
 		const drawn = { box, span: { from: 0, to: 10 }, zoom: 1, content: other, spec, marks: differenceOf(spec.id) };
-		mark({ ...drawn, moves: () => {}, draw: () => {} }, [
+		mark({ ...drawn, draw: () => {} }, [
 			[10, 10],
 			[50, 50],
 		]);
@@ -209,7 +209,7 @@ describe("a content", () => {
 			{ from: 0, to: 2 },
 		];
 		content.settle(span, box);
-		const drawn = { box, span, zoom: 1, content, spec, marks: spec.id, moves: () => {}, draw: () => {} };
+		const drawn = { box, span, zoom: 1, content, spec, marks: spec.id, draw: () => {} };
 		const missing = "1 204 records were lost, 3 records could not be read";
 		expect(said(drawn, [75, 105])).toMatchObject({ missing });
 		expect(said(drawn, [75, 50])).toMatchObject({ missing });

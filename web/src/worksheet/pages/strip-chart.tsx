@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { FEW, filledInterval, MANY, snapped } from "../../api/columns";
 import { eventRate } from "../../api/resolution";
-import { catalogue, facts, type Span, sheet, whole } from "../../api/worksheet";
+import { catalogue, facts, recording, type Span, whole } from "../../api/worksheet";
 import { timeTicks } from "../../canvas/clock";
 import { hueOf, placeOf } from "../../canvas/hues";
 import { flooring, leastOf, mostOf, recordedPart, wholeColumns } from "../../canvas/lines";
@@ -54,7 +54,6 @@ export interface Strip {
 /** The rate and p99 of all that was recorded. p99 is asked for when the rate is known. */
 export function useStrip(): Strip {
 	const all = whole.value;
-	const { recording } = sheet.value;
 	const source = SOURCES.find(({ group }) =>
 		catalogue.value.some((entry) => entry.name === `${group}.ops` && entry.available),
 	);
@@ -62,14 +61,14 @@ export function useStrip(): Strip {
 	const readable = (facts.value?.problem ?? "") === "";
 	const rateWords =
 		source && operations && readable
-			? { recording, statistic: operations.name, ...timeOf(all, operations.source, FEW) }
+			? { recording: recording.value, statistic: operations.name, ...timeOf(all, operations.source, FEW) }
 			: null;
 	const { found: rates } = useAsked<SeriesAnswer>("query", rateWords, PACE);
 	const mapped = operations?.breakdowns.some(({ field }) => field === "latency") ?? false;
 	const statistic = `${source?.group}.ops[latency]`;
 	const tailWords =
 		rates && mapped && operations
-			? { recording, statistic, ...timeOf(all, operations.source, MANY), drawn: "percentiles" }
+			? { recording: recording.value, statistic, ...timeOf(all, operations.source, MANY), drawn: "percentiles" }
 			: null;
 	const { found: tails } = useAsked<PercentilesAnswer>("query", tailWords, PACE);
 	const dark = theme.value === "dark";
