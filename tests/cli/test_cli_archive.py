@@ -15,6 +15,7 @@ import pytest
 from iolab.cli.main import run
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
+from support.archives import record
 from support.recordings import SECOND, START, events, samples
 from support.studies import import_study
 
@@ -205,6 +206,88 @@ def test_questions_that_an_archive_refuses(
     is_url = words[0] == "archive"
     name = fleet.removeprefix("archive:") if is_url else fleet
     assert run([word.replace("ARCHIVE", name) for word in words]) == code
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("iolab: ")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A folder of two recordings, and a file that is none."""
+    (tmp_path / "hosts").mkdir()
+    for seed, host in enumerate(("db1", "<b>db2")):
+        record(tmp_path / "hosts" / str(seed), host=host, seed=seed)
+    (tmp_path / "hosts" / "notes.txt").write_text("no recording")
+    return str(tmp_path / "hosts")
+
+
+def test_a_folder_of_recordings_is_asked_as_an_archive_is(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_host = json.loads(asked(capsys, "query", folder, "io.ops[host]", "--format", "json"))
+    totals = {
+        host: json.loads(asked(capsys, "query", f"{folder}/{seed}", "io.ops", "--format", "json"))
+        for seed, host in enumerate(("db1", "<b>db2"))
+    }
+    assert {row["key"]: row["total"] for row in by_host["keys"]} == {
+        host: answer["total"] for host, answer in totals.items()
+    }
+    maps = json.loads(asked(capsys, "query", folder, "io.ops[latency][host]", "--format", "json"))
+    assert {item["host"] for item in maps["hosts"]} == {"db1", "<b>db2"}
+    whose = json.loads(
+        asked(capsys, "query", folder, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+    )
+    assert "host" in {item["field"] for item in whose["dimensions"]}
+    plans = json.loads(asked(capsys, "query", folder, "io.ops", "--explain", "--format", "json"))
+    assert [plan["recording"] for plan in plans["recordings"]] == ["0", "1"]
+    assert asked(capsys, "query", folder, "io.ops", "--explain")
+    assert asked(capsys, "heatmap", folder, "--where", "host=db1,op=read", "--screen", "text")
+    whole = asked(capsys, "heatmap", folder, "--screen", "text").splitlines()[0]
+    single = asked(capsys, "heatmap", f"{folder}/0", "--screen", "text").splitlines()[0]
+    assert whole != single
+    ranked = data(capsys, "outliers", folder)["hosts"]
+    assert {item["host"] for item in ranked} == {"db1", "<b>db2"}
+
+
+def test_a_damaged_recording_of_a_folder_is_named(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path(folder) / "0" / "recording.json").write_text("{")
+    for words in (
+        ["query", folder, "io.ops"],
+        ["query", folder, "io.ops[latency]", "--who", "1ms.."],
+        ["heatmap", folder, "--screen", "text"],
+    ):
+        assert run(words) == 0
+        [note] = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+        assert note.startswith("note: 0 is left out: ")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (2, ["query", "FOLDER", "io.ops[host=db9]"]),
+        (2, ["query", "FOLDER", "io.ops", "--follow"]),
+        (2, ["query", "FOLDER", "io.ops[latency]", "--list", ".."]),
+        (2, ["query", "FOLDER", "io.ops", "--engine", "duckdb"]),
+        (2, ["query", "FOLDER", "io.utilization"]),
+        (2, ["query", "FOLDER/0", "io.ops[host]"]),
+        (3, ["query", "EMPTY", "io.ops[host]"]),
+        (3, ["heatmap", "EMPTY"]),
+        (2, ["heatmap", "FOLDER", "--where", "host=db9"]),
+        (2, ["heatmap", "FOLDER/0", "--where", "host=db1"]),
+        (2, ["heatmap", "FOLDER", "--where", "rack=r1"]),
+        (2, ["archive", "outliers", "FOLDER", "--within", "rack"]),
+        (3, ["archive", "outliers", "EMPTY"]),
+    ],
+)
+def test_questions_that_a_folder_refuses(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int, words: list[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    names = {"FOLDER": folder, "EMPTY": str(tmp_path / "empty")}
+    for name, path in names.items():
+        words = [word.replace(name, path) for word in words]
+    assert run(words) == code
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("iolab: ")
 

@@ -134,7 +134,11 @@ def test_a_file_of_another_kind_names_its_command(
 
 
 @pytest.mark.parametrize(
-    "words", [["query", "both", "io.ops"], ["compare", "fio.json", "--published", "biosnoop.txt"]]
+    "words",
+    [
+        ["query", "both", "io.ops", "--follow"],
+        ["compare", "fio.json", "--published", "biosnoop.txt"],
+    ],
 )
 def test_an_error_about_something_else_is_not_replaced(
     words: list[str], files: Path, capsys: pytest.CaptureFixture[str]

@@ -116,7 +116,7 @@ def test_a_list_has_the_order_that_is_asked_for(
     [
         ("1d", "write -1d (before the end)"),
         ("30", "counts from the start"),
-        ("2126-03-01T12:00:05", "lies in the future"),
+        ("2126-03-01T12:00:05", "is in the future"),
         ("-1x", "not a moment"),
     ],
 )

@@ -123,7 +123,7 @@ def test_the_catalogue_of_a_recording_and_a_trace(
     }
     assert (
         found["io.ops"]["lacking"]["client"]
-        == "only a table with a column of that name tells the client"
+        == "only a table with a column of that name has the client"
     )
     assert (
         found["io.ops"]["lacking"]["file"]
@@ -140,7 +140,7 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert "66.7 %" in out
     assert "counters of diskstats" in out
     assert (
-        "note: the sum holds sda; not sda1, sda2, which are parts of others, made of them, or no disks"
+        "note: the sum holds sda; not sda1, sda2, which are partitions, stacked devices, or no disks"
         in out
     )
     assert "30.00 % on average" in done(capsys, "query", counters, "cpu.utilization")

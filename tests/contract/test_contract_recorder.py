@@ -121,7 +121,8 @@ def settled(pids: set[int]) -> None:
 @contextlib.contextmanager
 def recording(*arguments: object, stderr: Any = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)],
+        # without a budget: on a loaded machine a suspended source would be a gap
+        [sys.executable, "-m", "iolab.cli", "record", "--budget", "none", *map(str, arguments)],
         stderr=stderr,
         text=True,
         process_group=0,
@@ -174,8 +175,6 @@ def test_every_io_of_a_command_is_recorded_and_only_once(
     with recording(
         "block",
         "-q",
-        "--budget",
-        "none",
         "--device",
         device,
         "-o",

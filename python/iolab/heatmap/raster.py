@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A map as pixels, and pixels as a PNG file (W3C Portable Network Graphics, third edition)."""
+"""A map as pixels, and pixels as a PNG file."""
 
 from __future__ import annotations
 
-import struct
-import zlib
+import io
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from .figure import Panel
 from .theme import STEPS, Theme, rgb
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -70,51 +73,33 @@ def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
 def png(pixels: Pixels) -> bytes:
     """Pixels of shape (height, width, 3) as a PNG file; a palette where 256 colours are enough,
     which they usually are."""
-    height, width, _ = pixels.shape
+    from PIL import Image  # loaded late: the wire form of maps has no pictures
+
     packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], dtype=np.uint32)
     used, place = np.unique(packed, return_inverse=True)
-    parts = [b"\x89PNG\r\n\x1a\n"]
     if len(used) <= 256:
         table = np.stack([used >> 16, used >> 8 & 255, used & 255], axis=1).astype(np.uint8)
-        parts += [
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", table.tobytes()),
-        ]
-        rows = place.reshape(height, width).astype(np.uint8)
+        image = Image.fromarray(place.reshape(pixels.shape[:2]).astype(np.uint8))
+        image.putpalette(table.tobytes())
     else:
-        parts.append(_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)))
-        rows = pixels.reshape(height, width * 3)
-    # each row begins with its filter: none
-    filtered = np.concatenate([np.zeros((height, 1), dtype=np.uint8), rows], axis=1)
-    return b"".join(
-        [*parts, _chunk(b"IDAT", zlib.compress(filtered.tobytes(), 6)), _chunk(b"IEND", b"")]
-    )
+        image = Image.fromarray(pixels)
+    return _file(image, {})
 
 
 def repack(picture: bytes, texts: Mapping[str, str]) -> bytes:
     """The same PNG, compressed well (a sixth of what the renderer writes), with texts as
     uncompressed iTXt chunks."""
-    parts, data, place = [picture[:8]], b"", 8
-    while place < len(picture):
-        length, kind = struct.unpack(">I4s", picture[place : place + 8])
-        content = picture[place + 8 : place + 8 + length]
-        place += 12 + length
-        if kind == b"IDAT":
-            data += content
-        elif kind == b"IEND":
-            parts += [
-                _chunk(b"IDAT", zlib.compress(zlib.decompress(data), 6)),
-                _chunk(b"IEND", b""),
-            ]
-        else:
-            parts.append(_chunk(kind, content))
-        if kind == b"IHDR":
-            parts += [
-                _chunk(b"iTXt", key.encode("latin-1") + b"\0\0\0\0\0" + text.encode())
-                for key, text in texts.items()
-            ]
-    return b"".join(parts)
+    from PIL.PngImagePlugin import PngImageFile
+
+    return _file(PngImageFile(io.BytesIO(picture)), texts)
 
 
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def _file(image: Image, texts: Mapping[str, str]) -> bytes:
+    from PIL.PngImagePlugin import PngInfo
+
+    chunks = PngInfo()
+    for keyword, text in texts.items():
+        chunks.add_itxt(keyword, text)
+    file = io.BytesIO()
+    image.save(file, "PNG", pnginfo=chunks)
+    return file.getvalue()

@@ -136,8 +136,8 @@ class Contents(Generic[T]):
 
 @dataclass(frozen=True)
 class _Read(Generic[T]):
-    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line,
-    whose last ones are `tail`; content: of whole lines; shown: with the torn line after them."""
+    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line;
+    tail: their last ones; content: of whole lines; shown: with the torn line after them."""
 
     identity: tuple[int, int, int]
     whole: int

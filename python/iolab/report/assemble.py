@@ -66,10 +66,10 @@ def assemble(
 
     Args:
         results: opened results.
-        base: directory that the report will lie in, for links to evidence; None leaves files named
+        base: directory of the report, for links to evidence; None leaves files named
         but unlinked. references: rated figures that throughput against latency is held against.
-        published: numbers that the cells are held beside.
-        lines: the factor whose levels are lines over the load, with a panel per variant; None: the
+        published: numbers that the cells are compared with.
+        lines: the factor with one line over the load per level, with a panel per variant; None: the
         variants are the lines.
         progress: called with each step that begins.
     """

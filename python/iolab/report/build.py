@@ -30,7 +30,7 @@ def build_report(
         results: `iolab.results.open.results.Results`.
         references: rated figures that throughput against latency is held against.
         published: numbers that the cells are compared with.
-        lines: the factor whose levels are lines over the load, with a panel per variant.
+        lines: the factor with one line over the load per level, with a panel per variant.
         base: directory that the file will be written to; evidence is linked relative to it.
         Default: the results' own.
         progress: called with each step that begins.

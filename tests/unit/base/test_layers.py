@@ -176,7 +176,8 @@ def test_what_is_printed_goes_through_one_door(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich"]
+    "module",
+    ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich", "PIL"],
 )
 def test_help_loads_nothing_heavy(module: str) -> None:
     import subprocess
@@ -191,7 +192,7 @@ def test_help_loads_nothing_heavy(module: str) -> None:
     )
 
 
-@pytest.mark.parametrize("module", ["scipy", "altair", "vl_convert", "iolab.report"])
+@pytest.mark.parametrize("module", ["scipy", "altair", "vl_convert", "PIL", "iolab.report"])
 def test_the_wire_form_of_heat_maps_loads_nothing_of_charts_and_reports(module: str) -> None:
     import subprocess
     import sys

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.imports.options import is_same_value
+from iolab.results.imports.layouts.options import is_same_value
 from iolab.results.imports.tree import import_tree
 from iolab.results.open.results import Results
 from iolab.verdict import Level

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import FormatError, ResultsError, UsageError
 from iolab.formats.core.published_table import read_published_table
-from iolab.results.imports.layout import parse_layout
+from iolab.results.imports.layouts.layout import parse_layout
 from iolab.results.imports.table import import_table
 from iolab.results.imports.tree import import_tree
 from iolab.results.open import cache, cache_details

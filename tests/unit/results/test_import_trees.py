@@ -16,8 +16,8 @@ import pytest
 from iolab.compare.compare import compare
 from iolab.errors import FormatError, ResultsError, UsageError
 from iolab.results.imports.account import Imported, account
-from iolab.results.imports.options import Told, split_by_options, telling_options
-from iolab.results.imports.places import Place, number_repetitions
+from iolab.results.imports.layouts.options import MeasuredRun, split_by_options, telling_options
+from iolab.results.imports.layouts.places import Place, number_repetitions
 from iolab.results.imports.tree import import_files, import_tree
 from iolab.results.open.results import Results
 from iolab.verdict import Level
@@ -528,14 +528,14 @@ def test_what_the_variant_alone_explains_is_no_factor(tmp_path: Path) -> None:
 
 def test_options_of_which_one_explains_the_other_are_one_factor() -> None:
     runs = [
-        Told(
+        MeasuredRun(
             "a",
             {},
             telling_options({"iodepth": str(depth), "size": f"{depth}g", "filename": f"/x{depth}"}),
         )
         for depth in (1, 2, 4)
     ]
-    runs.append(Told("a", {}, telling_options({"size": "8g"})))
+    runs.append(MeasuredRun("a", {}, telling_options({"size": "8g"})))
     assert list(split_by_options(runs)) == ["iodepth"]
     assert [run.factors for run in runs] == [
         {"iodepth": 1},

@@ -259,7 +259,8 @@ def test_a_program_without_build_id_and_a_script_have_digests(
     plans = do(text_of(builds), changes=Changes(repetitions=1))
     for plan in plans:
         build = build_of(plan)
-        assert set(build["programs"]["tool"]) == {"path", "sha256"}
+        # "seen" is added where the program ended before it was looked at, on a loaded machine
+        assert set(build["programs"]["tool"]) - {"seen"} == {"path", "sha256"}
         assert build["programs"]["tool"]["sha256"] == build["expected"]["tool"]["sha256"]
     assert reasons(tmp_path / "out") == {"old": set(), "new": set()}
 

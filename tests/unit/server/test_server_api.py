@@ -203,7 +203,7 @@ def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
     assert {
         "field": "client",
         "kind": "stack",
-        "why_not": "only a table with a column of that name tells the client",
+        "why_not": "only a table with a column of that name has the client",
     } in of_trace["lacking"]
     assert {"field": "queue", "kind": "heat", "why_not": "csv events tell no queue"} in of_trace[
         "lacking"
@@ -311,7 +311,7 @@ def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
     assert facts.problem
     assert facts.first_ns is None
     path.unlink()
-    assert recordings(store, {}).recordings[0].problem.startswith("is gone")
+    assert recordings(store, {}).recordings[0].problem.startswith("does not exist any more")
 
 
 @pytest.mark.parametrize(
@@ -380,13 +380,13 @@ def test_what_was_removed_is_gone_until_it_is_back(tmp_path: Path) -> None:
             answer = client.get(f"/api/v1/{path}")
             assert (answer.status_code, answer.json()["error"]) == (
                 409,
-                "is gone: it was removed or moved",
+                "does not exist any more: it was removed or moved",
             )
         assert (
             client.get("/api/v1/recordings").json()["recordings"][0]["problem"]
-            == "is gone: it was removed or moved"
+            == "does not exist any more: it was removed or moved"
         )
-        assert tick_of(store, "rec").problem == "is gone: it was removed or moved"
+        assert tick_of(store, "rec").problem == "does not exist any more: it was removed or moved"
         (tmp_path / "elsewhere").rename(tmp_path / "rec")
         assert tick_of(store, "rec").problem == ""
         assert asked(client, "query", statistic="io.ops[op]") == before

@@ -52,7 +52,7 @@ REASONS = {
     "from": "is not a moment|is a clock's time",
     "to": "^the span of time is empty$",
     "other_from": "^the two ranges differ in length$",
-    "against_from": r"^the quiet time (has no end|is empty|overlaps)|^too little time to compare with|columns, and \d+ can be told apart",
+    "against_from": r"^the quiet time (has no end|is empty|overlaps)|^too little time to compare with|columns, and \d+ are possible",
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
     "id": "is no I/O$|^a trace holds one layer$|^holds no events",
@@ -64,7 +64,7 @@ REASONS = {
     "name": "has another name than the path$",
     "alert": "^an alert on a percentile|^percentiles are of|"
     "^an alert looks at one number|is not a time of day|is not a day, in|^there is no command",
-    "change": "is kept already$|is not kept$|lies in the future|the most that",
+    "change": "is kept already$|is not kept$|is in the future|the most that",
     "mark": "ends before it begins|are the most of a recording|no such mark|^a trace has no marks",
     "kept": "^of a trace nothing is kept$|^was imported",
     "metric": "^no results of the history have the metric",

@@ -161,7 +161,7 @@ def test_a_process_comes_before_its_parts(tmp_path: Path) -> None:
         for field, keys in counts.items()
     )
     one = who(slow(tmp_path), "latency", Rectangle(low=10 * MS))
-    both = joined_who({"a": replace(one, inside=20, outside=80, dimensions=dimensions)})
+    both = joined_who([("a", replace(one, inside=20, outside=80, dimensions=dimensions))])
     assert [(part.field, round(part.telling, 9)) for part in both.dimensions] == [
         ("process", 0.25),
         ("pid", 1),

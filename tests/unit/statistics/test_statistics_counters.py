@@ -44,7 +44,7 @@ def test_rates_are_differences_per_second(tmp_path: Path, hot: bool) -> None:
         34,
         "diskstats",
     )
-    assert "not told there: trim, flush" in found.notes
+    assert "not reported there: trim, flush" in found.notes
     same(found.values[0], [10, 20, 0])
     assert found.mean == pytest.approx(34 / 3)
     assert series(recording, "io.ops[op=write]", (0, 3)).total == 4
@@ -161,7 +161,7 @@ def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: P
     same(found.values, [15, 15, 15])
     assert (
         "the sum holds nvme0n1, sda; not dm-0, loop0, nvme0n1p1, sda1, sda2, "
-        "which are parts of others, made of them, or no disks" in found.notes
+        "which are partitions, stacked devices, or no disks" in found.notes
     )
     every = stack(recording, "io.ops[device]", (0, 3))
     assert every.keys == ["dm-0", "sda", "sda1", "nvme0n1", "nvme0n1p1", "sda2"]

@@ -77,7 +77,7 @@ def test_what_a_release_lacks_is_not_known(tmp_path: Path) -> None:
     found = stack(recording, "arc.accesses[result]", (0, 2))
     assert (found.keys, found.total) == (["hit", "miss"], 380)
     assert found.notes == (
-        "not told there: iohit demand data, iohit demand metadata, iohit prefetch data, iohit prefetch metadata",
+        "not reported there: iohit demand data, iohit demand metadata, iohit prefetch data, iohit prefetch metadata",
     )
     lacking = series(recording, "arc.accesses[result=iohit]", (0, 2))
     same(lacking.values, [NAN, NAN])
@@ -186,7 +186,7 @@ def test_records_of_the_intent_log(tmp_path: Path) -> None:
     assert series(recording, "zil.commits", (0, 2)).total == 10
     assert stack(recording, "zil.records[kind]", (0, 2)).keys == ["copied", "indirect"]
     logged = stack(recording, "zil.bytes[kind]", (0, 2))
-    assert (logged.keys, logged.notes) == (["log"], ("not told there: pool",))
+    assert (logged.keys, logged.notes) == (["log"], ("not reported there: pool",))
 
 
 def peers(rows: dict[str, list[tuple[float, int]]]) -> list[Reading]:

@@ -111,7 +111,7 @@ def test_a_plan_is_in_order_and_even(rows: list[str], kind: Any, per_pixel: int)
         {"bitmap": "#"},
         {"text": "ä"},
         {"runtime": "1s"},
-        {"text": "x" * 60, "runtime": "3s"},
+        {"text": "x" * 50, "runtime": "3s"},
         {"low": "1m", "high": "1k"},
         {"map": "size", "low": 0},
         {"low": "10us"},

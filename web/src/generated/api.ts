@@ -334,9 +334,9 @@ export interface FolderProblem {
  *
  * painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else;
  * "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
- * scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
- * values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
- * that answers by default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+ * scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field with the
+ * values that the left panel lists, or "". source: of the numbers, where several answer; "" is the
+ * default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
  * width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
  * worksheet's time, otherwise its own `span`.
  */
@@ -1098,8 +1098,8 @@ export interface Start {
 /**
  * A statistic of the catalogue, as far as the recording can answer it: `source` is what
  * answers, `counted` says that these are counters, not events; `why_not` says why nothing does.
- * `covers`: what its numbers hold. `sources`: all that can answer where they are named, the one
- * that answers by itself first. `lacking`: fields that it could be broken down by elsewhere.
+ * `covers`: what its numbers hold. `sources`: all that can answer where they are named, the
+ * default first. `lacking`: fields that it could be broken down by elsewhere.
  */
 export interface StatisticFacts {
 	name: string;

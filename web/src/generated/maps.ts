@@ -56,7 +56,7 @@ export interface HeatMapGroup {
 /**
  * What was lost of a kind: records that were dropped, those that could not be read, or starts
  * and completions without their other half. `count`: how many in all, as far as anybody knows;
- * `columns`: (column, how many), ascending, 0 where nobody knows.
+ * `columns`: (column, how many), ascending, 0 where that is unknown.
  */
 export interface LossesOfKind {
 	kind: "lost" | "damaged" | "unpaired";

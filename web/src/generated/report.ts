@@ -18,7 +18,7 @@ export interface CellMaps {
 }
 
 /**
- * A chart: a Vega-Lite specification whose data are names of datasets; `table` names the
+ * A chart: a Vega-Lite specification with names of datasets as data; `table` names the
  * dataset of its CSV.
  */
 export interface ChartItem {
@@ -147,7 +147,7 @@ export interface Grid {
 	rows: string[][];
 }
 
-/** How many runs stand at a level of trust, and what the level means. */
+/** How many runs have a level of trust, and what the level means. */
 export interface LevelCount {
 	level: "OK" | "UNJUDGED" | "SUSPECT" | "INVALID";
 	runs: number;
@@ -162,7 +162,7 @@ export interface Line {
 }
 
 /**
- * A file of the evidence; `href` is relative to the report, or null where the report lies
+ * A file of the evidence; `href` is relative to the report, or null where the report is
  * elsewhere.
  */
 export interface Link {
@@ -422,7 +422,7 @@ export interface Table {
  * One place of a table.
  *
  * `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
- * table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
+ * table's footnotes, `runs` the runs behind the number. `level` is the worst verdict among them;
  * `decided` is null where no test was made. `shade` is that of the cover's matrix.
  */
 export interface TableCell {
@@ -443,7 +443,7 @@ export interface TableColumn {
 	kind: "value" | "change" | "test" | "text";
 }
 
-/** Columns that belong to one level of the column factors; an untitled group stands alone. */
+/** Columns that belong to one level of the column factors; an untitled group has no level. */
 export interface TableGroup {
 	title: string;
 	columns: TableColumn[];

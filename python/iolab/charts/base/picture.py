@@ -6,14 +6,13 @@ Pictures are drawn by vl-convert, without a browser; it may load nothing from el
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import vl_convert
 
 from ... import __version__
+from ...heatmap.raster import repack
 from ...untrusted_text import html, visible_lines
 
 _VEGA_LITE = "6.4"
@@ -38,9 +37,7 @@ def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> b
         _drawable(spec), vl_version=_VEGA_LITE, scale=scale, allowed_base_urls=[]
     )
     texts = {"Title": title, "Description": caption, "Software": f"iolab {__version__}"}
-    chunks = b"".join(_text_chunk(keyword, text) for keyword, text in texts.items() if text)
-    header = 8 + 25  # signature and IHDR, which must stay first
-    return png[:header] + chunks + png[header:]
+    return repack(png, {keyword: text for keyword, text in texts.items() if text})
 
 
 def _drawable(spec: Any) -> Any:
@@ -51,9 +48,3 @@ def _drawable(spec: Any) -> Any:
     if isinstance(spec, dict):
         return {_drawable(name): _drawable(value) for name, value in spec.items()}
     return [_drawable(item) for item in spec] if isinstance(spec, list | tuple) else spec
-
-
-def _text_chunk(keyword: str, text: str) -> bytes:
-    """An uncompressed iTXt chunk: length, type, data, CRC over type and data."""
-    body = b"iTXt" + keyword.encode("latin-1") + b"\0\0\0\0\0" + text.encode()
-    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,8 +15,8 @@ from ..base.options import format_option
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
-    from ...archive.recordings import ArchivedEvents
     from ...recording.base.counts import HeatCounts, Y
+    from ...recording.read.recording import Recording
     from ...statistics.ask.outliers import HostDistance
 
 
@@ -41,16 +42,22 @@ def outliers(
 ) -> None:
     """Rank hosts by how much their distribution differs from that of all others.
 
-    STATISTIC is a map: io.ops[latency], io.ops[op=read][size]. The distance is the largest
-    difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
+    ARCHIVE may be a folder of recordings too. STATISTIC is a map: io.ops[latency],
+    io.ops[op=read][size]. The distance is the largest difference of the cumulative shares: 0 for
+    equal distributions, 1 without a common value.
     """
     from ...recording.base.counts import HeatCounts
+    from ...recording.read.folder import has_recordings
     from ...statistics.ask.fleet import HOST, FleetStatistic, ask_fleet, labels_of
-    from ..base.archives import open_archive
+    from ..base.archives import Fleet, open_archive, open_fleet
     from ..base.spans import span_of
     from ..query.who import map_of
 
-    opened = open_archive(url)
+    is_local = has_recordings(Path(url))
+    fleet = open_fleet(Path(url)) if is_local else Fleet(url, open_archive(url))
+    for note in fleet.notes:
+        say(f"note: {note}")
+    opened = fleet.recordings
     question = FleetStatistic.parse(statistic, labels_of(opened))
     y = map_of(question.statistic, "an outlier")
     recordings = question.chosen(opened)
@@ -79,7 +86,7 @@ def outliers(
     tell_table(_rows(ranked, y, within), left=1 if within is None else 2)
 
 
-def _check_label(label: str | None, recordings: Sequence[ArchivedEvents]) -> None:
+def _check_label(label: str | None, recordings: Sequence[Recording]) -> None:
     from ...errors import UsageError
     from ...statistics.ask.fleet import labels_of
     from ...statistics.language.fields import near
@@ -91,7 +98,7 @@ def _check_label(label: str | None, recordings: Sequence[ArchivedEvents]) -> Non
 
 
 def _rank(
-    maps: Mapping[str, HeatCounts], recordings: Sequence[ArchivedEvents], label: str | None
+    maps: Mapping[str, HeatCounts], recordings: Sequence[Recording], label: str | None
 ) -> Iterator[tuple[str, HostDistance]]:
     """(value of the label, distance) of each host; "" without a label. UsageError where no host can
     be compared."""

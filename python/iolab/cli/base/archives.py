@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives as paths of the commands that ask: `archive:URL`."""
+"""Archives (`archive:URL`) and folders of recordings as paths of the commands that ask."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from .output import say, tell, tell_as, tell_drawn
 if TYPE_CHECKING:
     from ...archive.recordings import ArchivedEvents
     from ...archive.spark import Cluster
+    from ...recording.read.recording import Recording
     from ...statistics.answers.answers import Answer
     from ...statistics.ask.fleet import FleetStatistic
 
@@ -33,6 +35,35 @@ def archive_url(path: Path) -> str | None:
     from ...archive.address import url_of
 
     return url_of(text)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The recordings that a path names. name: of the path. notes: about all answers."""
+
+    name: str
+    recordings: Sequence[Recording]
+    notes: tuple[str, ...] = ()
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a path names recordings that are asked as one: an archive, or a folder of them."""
+    from ...recording.read.folder import is_folder
+
+    return archive_url(path) is not None or is_folder(path)
+
+
+def open_fleet(path: Path) -> Fleet:
+    """The recordings of an archive or a folder. UsageError or FormatError where there is none, and for
+    an engine that is named for a folder."""
+    from ...recording.read.folder import open_folder
+
+    url = archive_url(path)
+    if url is not None:
+        return Fleet(url, open_archive(url))
+    refuse_engine(path)
+    folder = open_folder(path)
+    return Fleet(str(path), folder.recordings, folder.notes)
 
 
 def engine_option(function: Decorated) -> Decorated:
@@ -102,7 +133,7 @@ def split_hosts(
     where: Sequence[str], paths: Sequence[Path]
 ) -> tuple[dict[str, list[str]], list[str]]:
     """(conditions of `iolab heatmap --where` on hosts, the other conditions). Where a path names an
-    archive, a field that events do not have is a label."""
+    archive, a field that events do not have is a label of its hosts."""
     from ...statistics.language.fields import ANY, TIME
 
     has_archive = any(archive_url(path) is not None for path in paths)
@@ -140,23 +171,29 @@ def open_archive(url: str) -> list[ArchivedEvents]:
     return open_recordings(archive, recordings, _cluster())
 
 
-def open_hosts(url: str, hosts: HostConditions) -> list[ArchivedEvents]:
-    """The recordings with events of an archive, of hosts that meet all conditions. UsageError where
-    there is none."""
+def open_hosts(path: Path, hosts: HostConditions) -> Fleet:
+    """The recordings with events that a path names, of hosts that meet all conditions. UsageError
+    where there is none."""
+    from ...archive.recordings import ArchivedEvents
     from ...errors import UsageError
     from ...statistics.ask.fleet import FleetStatistic, HostCondition
     from ...statistics.language.names import parse
 
     conditions = [HostCondition(field, "=", tuple(values)) for field, values in hosts.items()]
     question = FleetStatistic(parse("io.ops"), tuple(conditions))
-    selected = [item for item in question.chosen(open_archive(url)) if item.archived.events]
+    fleet = open_fleet(path)
+    selected = [
+        item
+        for item in question.chosen(fleet.recordings)
+        if not isinstance(item, ArchivedEvents) or item.archived.events
+    ]
     if not selected:
-        raise UsageError("the archive has no events", where=url)
-    return selected
+        raise UsageError("the archive has no events", where=fleet.name)
+    return replace(fleet, recordings=selected)
 
 
 def ask(
-    url: str,
+    path: Path,
     text: str,
     *,
     ends: tuple[str | None, str | None],
@@ -168,16 +205,19 @@ def ask(
     values: str | None,
     explain: bool,
 ) -> None:
-    """Answer a statistic of an archive and print it. Arguments as the options of `iolab query`."""
+    """Answer a statistic of an archive or a folder and print it. Arguments as the options of `iolab
+    query`."""
     from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
     from .spans import span_of
 
-    opened = open_archive(url)
-    question = FleetStatistic.parse(text, labels_of(opened))
-    recordings = question.chosen(opened)
+    fleet = open_fleet(path)
+    question = FleetStatistic.parse(text, labels_of(fleet.recordings))
+    recordings = question.chosen(fleet.recordings)
     from_ns, until_ns = span_of(recordings, *ends)
+    for note in fleet.notes:
+        say(f"note: {note}")
     if values is not None:
-        _who(url, recordings, question, values, (from_ns, until_ns), source, top, style)
+        _who(fleet.name, recordings, question, values, (from_ns, until_ns), source, top, style)
         return
     if explain:
         _explain(recordings, question, (from_ns, until_ns), interval_ns, columns, source, style)
@@ -192,9 +232,9 @@ def ask(
         source=source,
     )
     if isinstance(answer, dict):
-        _tell_hosts(question, answer, url, style, top)
+        _tell_hosts(question, answer, fleet.name, style, top)
     else:
-        _tell(question, answer, url, style, top)
+        _tell(question, answer, fleet.name, style, top)
 
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
@@ -216,7 +256,7 @@ def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int
 
 
 def _tell_hosts(
-    asked: FleetStatistic, answers: dict[str, Answer], url: str, style: str, top: int | None
+    asked: FleetStatistic, answers: dict[str, Answer], name: str, style: str, top: int | None
 ) -> None:
     """Print the answer of each host or value of a label, those with the most I/Os first."""
     from ...recording.base.counts import HeatCounts
@@ -247,14 +287,14 @@ def _tell_hosts(
         tell_as(style, table.getvalue())
     else:
         for host in hosts[: top or DRAWN]:
-            _tell(asked, answers[host], f"{url} {host}", style, top)
+            _tell(asked, answers[host], f"{name} {host}", style, top)
         if len(hosts) > (top or DRAWN):
             say(f"{len(hosts) - (top or DRAWN)} more; --top N shows more")
 
 
 def _who(
-    url: str,
-    recordings: Sequence[ArchivedEvents],
+    name: str,
+    recordings: Sequence[Recording],
     asked: FleetStatistic,
     values: str,
     ends: tuple[int | None, int | None],
@@ -273,11 +313,11 @@ def _who(
     answer = who_of_fleet(
         recordings, asked, y, Rectangle(*ends, low, high), source=source, top=top or TOP
     )
-    query_who.tell_who(answer, asked.statistic, url, values, top, style)
+    query_who.tell_who(answer, asked.statistic, name, values, top, style)
 
 
 def _explain(
-    recordings: Sequence[ArchivedEvents],
+    recordings: Sequence[Recording],
     asked: FleetStatistic,
     ends: tuple[int | None, int | None],
     interval_ns: int | None,
@@ -285,7 +325,9 @@ def _explain(
     source: str | None,
     style: str,
 ) -> None:
+    from ...statistics.ask.fleet import host_of
     from ...statistics.ask.query import explain
+    from ...untrusted_text import visible
     from ..query.explain import lines
 
     plans = [
@@ -305,13 +347,20 @@ def _explain(
     ]
     if style == "json":
         data = [
-            {"host": recording.archived.host, "recording": recording.key, **plan.as_data()}
+            {"host": host_of(recording), "recording": _key(recording), **plan.as_data()}
             for recording, plan in plans
         ]
         tell_as(style, f"{json.dumps({'schema': 1, 'kind': 'plans', 'recordings': data})}\n")
         return
     for recording, plan in plans:
-        tell(f"{recording.archived.host or '-'} {recording.key}", *lines(plan))
+        tell(f"{visible(host_of(recording)) or '-'} {visible(_key(recording))}", *lines(plan))
+
+
+def _key(recording: Recording) -> str:
+    """The key of an archived recording, the name of the directory of any other."""
+    from ...archive.recordings import ArchivedEvents
+
+    return recording.key if isinstance(recording, ArchivedEvents) else recording.path.name
 
 
 def tell_table(rows: Sequence[Sequence[str]], left: int) -> None:

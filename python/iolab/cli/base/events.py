@@ -19,20 +19,13 @@ def open_path(
 ) -> Trace | Recording:
     """A trace, a recording, or the one recording of a results directory. Errors as `open_events`
     has them."""
-    from ...errors import UsageError
     from ...recording.base.layout import is_recording
+    from ...recording.read.folder import OF_RESULTS, is_folder
     from ...recording.read.recording import open_events
 
-    inner = path / "recordings"
-    if inner.is_dir() and not is_recording(path):
-        hosts = sorted(path_inside for path_inside in inner.iterdir() if is_recording(path_inside))
-        if len(hosts) > 1:
-            raise UsageError(
-                f"holds the recordings of {len(hosts)} hosts",
-                where=path,
-                hint=f"name one of {', '.join(map(str, hosts))}",
-            )
-        path = hosts[0] if hosts else path
+    inner = path / OF_RESULTS
+    if inner.is_dir() and not is_recording(path) and not is_folder(path):
+        [path] = (place for place in inner.iterdir() if is_recording(place))
     return open_events(path, format=kind, columns=columns, where=where)
 
 
@@ -43,23 +36,28 @@ def open_all(
     where: Where,
     hosts: HostConditions,
 ) -> list[Trace | Recording]:
-    """What paths name, in their order: a path of an archive is its recordings with events, of hosts
-    that meet the conditions. UsageError where hosts are named and no archive is."""
+    """What paths name, in their order: an archive or a folder is its recordings, of hosts that meet
+    the conditions. UsageError where hosts are named and no path has several."""
     from ...errors import UsageError
-    from .archives import archive_url, open_hosts, refuse_engine
+    from .archives import is_fleet, open_hosts, refuse_engine
+    from .output import say
 
     opened: list[Trace | Recording] = []
     for path in paths:
-        url = archive_url(path)
-        if url is None:
+        if not is_fleet(path):
             if hosts:
                 raise UsageError(
-                    "only an archive has hosts", where=path, hint="leave host=NAME out"
+                    "only an archive or a folder of recordings has hosts",
+                    where=path,
+                    hint="leave host=NAME out",
                 )
             refuse_engine(path)
             opened.append(open_path(path, kind, columns, where))
             continue
-        opened += open_hosts(url, hosts)
+        fleet = open_hosts(path, hosts)
+        for note in fleet.notes:
+            say(f"note: {note}")
+        opened += fleet.recordings
     return opened
 
 

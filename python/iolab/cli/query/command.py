@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..base.archives import archive_url, engine_option, refuse_engine
+from ..base.archives import engine_option, is_fleet, refuse_engine
 from ..base.completion import complete_statistics
 from ..base.events import name_of, open_path
 from ..base.options import PATH, format_option, names_option
@@ -114,8 +114,8 @@ def command(
 
     'iolab catalog statistics PATH' lists the statistics that a recording can answer.
 
-    PATH is a recording, a trace, or archive:URL: then 'host' is a field too, also next to another
-    breakdown: io.ops[latency][host].
+    PATH is a recording, a trace, a folder of recordings, or archive:URL. Several recordings are
+    asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].
     """
     from ...errors import UsageError
     from ...statistics.ask.query import query
@@ -149,18 +149,18 @@ def command(
             f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
             hint="it says how one answer is found, as text or JSON: leave the other option out",
         )
-    url = archive_url(path)
-    if url is not None:
+    if is_fleet(path):
         from ..base.archives import ask
 
         refused = "--follow" if follow else "--list" if listed is not None else "--columns"
         if follow or listed is not None or columns is not None:
             raise UsageError(
-                f"an archive has no {refused}",
-                hint="omit it" if refused == "--columns" else "ask the recording itself",
+                f"several recordings have no {refused}",
+                where=path,
+                hint="omit it" if refused == "--columns" else "ask one of the recordings",
             )
         ask(
-            url,
+            path,
             statistic,
             ends=(start, end),
             interval_ns=length,

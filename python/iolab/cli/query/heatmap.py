@@ -149,7 +149,8 @@ def command(
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
     says how many.
 
-    Each PATH is a recording, archive:URL (all its hosts, or those of --where host=NAME), or a trace.
+    Each PATH is a recording, a trace, a folder of recordings, or archive:URL: of the latter two, all
+    hosts, or those of --where host=NAME.
     The format of a trace is found by content; gzip, xz and zstd are unpacked. `-` is standard input.
     Several are added up, as the logs of several jobs are.
     """

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..base.options import STUDY_PATH, output_option
 from ..base.output import on_terminal, say, tell, tell_json
+from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD
 
 if TYPE_CHECKING:
     from ...hosts.base.host import Host
@@ -23,34 +24,10 @@ _DOES = ("runs these commands with your rights", "puts load on these hosts with 
 """Question about a study with commands, and about a study with hosts alone."""
 
 
-class Runtime(click.ParamType):  # type: ignore[type-arg]
-    """A duration as a study writes it; kept as typed."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, once it reads as more than nothing."""
-        from ...errors import UsageError
-        from ...units import parse_fio_time
-
-        try:
-            if parse_fio_time(value) <= 0:
-                self.fail(f"'{value}' is not a time", param, ctx)
-        except UsageError as error:
-            self.fail(f"{error.message}; {error.hint}", param, ctx)
-        return str(value)
-
-
 @click.command("run")
 @click.argument("study", metavar="STUDY.toml", type=STUDY_PATH)
 @output_option("Directory for the results. Default: results/NAME.", required=False)
-@click.option(
-    "--only",
-    "only",
-    metavar="FACTOR=LEVEL[,LEVEL]",
-    multiple=True,
-    help="Only these levels of a factor; repeatable.",
-)
+@ONLY
 @click.option(
     "--variant",
     "variants",
@@ -58,12 +35,7 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     multiple=True,
     help='Only this variant; repeatable. With order = "sessions": the variant that can be measured now.',
 )
-@click.option(
-    "--repetitions",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="Number of blocks. Default: as in the study.",
-)
+@REPETITIONS
 @click.option(
     "--until-decided",
     "until",
@@ -78,30 +50,15 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     metavar="N",
     help="With --until-decided: blocks at which an undecided study ends. Default: 20.",
 )
-@click.option(
-    "--runtime",
-    type=Runtime(),
-    metavar="TIME",
-    help="Duration of every run, such as 5s. Default: as in the study.",
-)
+@RUNTIME
 @click.option(
     "--seed",
     type=click.IntRange(0),
     metavar="N",
     help="Seed of the run order. Default: as in the study.",
 )
-@click.option(
-    "--target",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.",
-)
-@click.option(
-    "--workload",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.",
-)
+@TARGET
+@WORKLOAD
 @click.option(
     "--load",
     metavar="KEY=VALUE",
@@ -155,10 +112,8 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     "the study is done.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
-@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
-@click.option(
-    "--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten."
-)
+@TRUST
+@DESTRUCTIVE
 @click.option(
     "--force",
     is_flag=True,

@@ -3,8 +3,8 @@
 is believed that it says.
 
 A file's line has its size and the CRC-32 of its content: of the checksums at hand it is the fastest
-by far, finds every flipped bit and every run of 32 damaged ones, and covers the footer, by whose
-statistics parts of a Parquet file are left out of a scan. Files of an older iolab have no line with
+by far, finds every flipped bit and every run of 32 damaged ones, and covers the footer: by its
+statistics a scan leaves out parts of a Parquet file. Files of an older iolab have no line with
 one: of these the checksums of their pages are checked.
 """
 

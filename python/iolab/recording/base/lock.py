@@ -36,8 +36,8 @@ _SIZES = 480
 
 @dataclass(frozen=True)
 class Told:
-    """What a lock says. until_ns: until when everything was in the recording, None where nobody
-    said. sizes: bytes that files have at least, by their names in the recording. is_damaged:
+    """What a lock says. until_ns: until when everything was in the recording, None where
+    it is unknown. sizes: bytes that files have at least, by their names in the recording. is_damaged:
     whether its checksum is wrong or missing, so that it says nothing. pid: of who wrote it."""
 
     until_ns: int | None = None
@@ -164,7 +164,7 @@ def _user_of(process: str) -> str:
 @contextmanager
 def short_lock(path: Path, seconds: float = 10.0) -> Iterator[None]:
     """The lock of what takes moments, in a file of its own. ResultsError names who has it where it
-    isn't let go of within some seconds."""
+    isn't released within some seconds."""
     file = open_for_writing(path, os.O_RDWR | os.O_CREAT, mode=0o600)
     try:
         limit = time.monotonic() + seconds

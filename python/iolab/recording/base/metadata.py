@@ -271,7 +271,7 @@ class Sessions:
 
     def end(self, now_ns: int | None = None) -> bool:
         """End the session; returns whether there was one. `now_ns`: until when it lasted where
-        nobody told; None for its last event."""
+        that is not recorded; None for its last event."""
         session = self._going()
         if session is None:
             return False

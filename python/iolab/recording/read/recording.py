@@ -129,7 +129,7 @@ class Recording:
         )
         return (
             (
-                f"damaged or missing files, whose time is lost where they are of events or samples (iolab verify tells more): "
+                f"damaged or missing files; for events and samples, their time is lost (iolab verify lists them): "
                 f"{'; '.join(named)}",
             )
             if troubles

@@ -73,7 +73,7 @@ class RecordingSummary:
             none beyond the largest value; max is exact.
         latency_by: the same of latency by source, then op. mean: of latency in ns by source, exact.
         lost: I/Os or records lost (overrun, missed); damaged, unpaired: likewise. unknown: losses
-        whose number nobody knows. losses: number of notes and their sum by kind. gaps: (from,
+        of an unknown number. losses: number of notes and their sum by kind. gaps: (from,
         until) without any recording. unrecorded: times in which one source or all were not
         recorded, with reasons. marks: as noted. segments: number of sealed and hot ones. bytes: on
         disk, of events (sealed), hot, samples, maps and all. broken: (file, reason) of files that
@@ -191,8 +191,8 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
 
 
 def _sessions(recording: Summarized) -> list[tuple[int, int]]:
-    """From when to when a recording in which nothing happened was recorded, as far as anybody said;
-    nothing where nobody did."""
+    """From when to when a recording in which nothing happened was recorded, as far as that is
+    recorded; otherwise nothing."""
     sessions = recording.facts.sessions
     begun = [first for session in sessions if (first := session.get("from_ns")) is not None]
     if not begun:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace file, opened read-only: what is in it, and counts for heat maps, straight from the native
-readers. Counts of each value of a dimension (operation, device, process, file, job) say whose a part
-of a map is.
+readers. Counts of each value of a dimension (operation, device, process, file, job) attribute a part
+of a map.
 """
 
 from __future__ import annotations

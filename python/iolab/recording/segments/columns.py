@@ -131,7 +131,7 @@ def _name_column(raw: Mapping[str, Any], name: str, names: NameTables, rows: int
         return _no_names(rows)
     if int(valid_ids.max()) >= len(all_names):
         raise ValueError(
-            f"column {name}: number {int(valid_ids.max())} stands for no name, {len(all_names)} are known"
+            f"column {name}: number {int(valid_ids.max())} has no name, {len(all_names)} are known"
         )
     used = np.zeros(len(all_names), dtype=bool)
     used[valid_ids] = True

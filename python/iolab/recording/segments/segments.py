@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealed segments: writing one from what is hot, and what each holds, without opening it where a
-line tells."""
+"""Sealed segments: writing one from hot data, and the contents of each, without opening it where a
+line has them."""
 
 from __future__ import annotations
 

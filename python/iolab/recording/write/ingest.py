@@ -129,8 +129,8 @@ def ingest_into(
     rows.
 
     Args:
-        source: name of the source; default: by the trace's format. job: the job of events whose
-        lines tell none. shift_ns: added to each time. label: of the segments, for
+        source: name of the source; default: by the trace's format. job: the job of events in
+        lines without a job. shift_ns: added to each time. label: of the segments, for
         `RecordingWriter.drop`. stream: its batches, where they are open already. pieces: takes the
         events instead of segments of their own, and is flushed by the caller.
     FormatError where it can't be read; what was sealed of it under a label is removed again.

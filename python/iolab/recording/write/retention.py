@@ -96,9 +96,8 @@ class Retention:
         where the disk refuses: `facts` then say what holds, and the next call continues.
 
         Args:
-            now_ns: the time that has come, by the clock of the events. halves: numbers whose
-            sealing failed, of which a file may be
-                there, and another is to come. monotonic: seconds; what came to be there within the
+            now_ns: the time that has come, by the clock of the events. halves: numbers of
+            segments that were sealed in part. monotonic: seconds; what came to be there within the
                 age goes by no age, though a clock that was set ahead makes it old.
         """
         with telling(self._directory, "apply its limits"):

@@ -53,8 +53,7 @@ missed: an expected reading of counters. unknown-name: no name was found. gap: n
 
 
 class PutOffError(ResultsError):
-    """The disk refused to seal or to drop what is due. It is tried again; nothing is
-    lost."""
+    """The disk refused to seal or to drop a segment. It is tried again; nothing is lost."""
 
 
 class RecordingWriter:
@@ -62,8 +61,8 @@ class RecordingWriter:
     `map_joiner`: for a thread of low priority.
 
     Its methods may be called from several threads. Those that write raise ResultsError where the
-    disk refuses; what was kept before stays readable, and the next call tries again. What is due is
-    decided by a clock that is never set; what is old, by the times of events.
+    disk refuses; what was kept before stays readable, and the next call tries again. A
+    clock that is never set decides when to seal; the times of events decide what is old.
     """
 
     def __init__(
@@ -492,7 +491,7 @@ class RecordingWriter:
         session = self.facts.sessions[-1] if self.facts.sessions else None
         if session is None:
             return
-        words = f"{source} tells of runs alone"
+        words = f"{source} reports runs alone"
         last = max(session["from_ns"] or 0, self._taken.get(source, 0))
         if last < from_ns:
             self.loss("gap", source, last, from_ns, words=words)

@@ -44,7 +44,7 @@ class VariantInfo(Model):
 
 
 class LevelCount(Model):
-    """How many runs stand at a level of trust, and what the level means."""
+    """How many runs have a level of trust, and what the level means."""
 
     level: LevelName
     runs: int
@@ -64,7 +64,7 @@ class TableCell(Model):
     """One place of a table.
 
     `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
-    table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
+    table's footnotes, `runs` the runs behind the number. `level` is the worst verdict among them;
     `decided` is null where no test was made. `shade` is that of the cover's matrix.
     """
 
@@ -87,7 +87,7 @@ class TableColumn(Model):
 
 
 class TableGroup(Model):
-    """Columns that belong to one level of the column factors; an untitled group stands alone."""
+    """Columns that belong to one level of the column factors; an untitled group has no level."""
 
     title: str
     columns: list[TableColumn]
@@ -120,7 +120,7 @@ class Dataset(Model):
 
 
 class ChartItem(Model):
-    """A chart: a Vega-Lite specification whose data are names of datasets; `table` names the
+    """A chart: a Vega-Lite specification with names of datasets as data; `table` names the
     dataset of its CSV."""
 
     name: str
@@ -264,7 +264,7 @@ class RunReason(Model):
 
 
 class Link(Model):
-    """A file of the evidence; `href` is relative to the report, or null where the report lies
+    """A file of the evidence; `href` is relative to the report, or null where the report is
     elsewhere."""
 
     text: str

@@ -18,7 +18,7 @@ from ..model.profile_payload import (
 from ..model.source import Source
 
 METHOD = (
-    "A wide part is a function in which CPUs spent much time, by itself or in what it called; what lies on it is what it called. Time does "
+    "A wide part is a function in which CPUs spent much time, alone or in what it called; the parts above it are what it called. Time does "
     "not run to the right.",
     "Shares are of the samples in which a CPU had something to do, on the whole host. Idle samples are counted and not drawn; neither are "
     f"parts below {percent(LEAST_SHARE)} in every profile.",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,22 +11,34 @@ from ...formats.core.tables import FioOutput
 from ...untrusted_text import writable
 
 
+@dataclass
+class Tally:
+    """What each file counts as, and notes on decisions, during an import."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def count(self, kind: str, paths: Iterable[str]) -> None:
+        """Count files as that kind."""
+        listed = list(paths)
+        if listed:
+            self.files.setdefault(kind, []).extend(listed)
+
+
 @dataclass(frozen=True)
 class Imported:
     """What became of an import.
 
     Attributes:
-        runs: how many were made; layouts: that took them, as text; is_inferred: whether the layouts
-        were found here. files: what each file counts as, to the paths: `results`, `damaged`,
-        `copies`, `unmatched`, `evidence`,
-            `beside-others`, `unattached`, `traces`, `normal-output`, `unknown`, `own`. A file
-            counts once.
+        runs: their number. layouts: those that matched, as text. is_inferred: whether the layouts
+        were found here. files: kinds of files, to the paths: `results`, `damaged`, `copies`,
+        `unmatched`, `evidence`, `beside-others`, `unattached`, `traces`, `normal-output`,
+        `unknown`, `own`. A file counts once.
         skipped: why something was never read, to the paths.
-        notes: what had to be decided, in words. suggestions: layouts that would take what is
-        unmatched. empty: folders that the layout names and that have no fio result. differences: of
-        the variants' options, in words. is_results: whether the source was one results directory of
-        iolab, taken as it is. outputs: the fio results as they were read, by the SHA-256 of their
-        bytes.
+        notes: decisions, in words. suggestions: layouts that would match what is unmatched.
+        empty: folders that the layout names and that have no fio result. differences: of the
+        variants' options, in words. is_results: whether the source was a results directory of
+        iolab, taken as it is. outputs: the fio results, by the SHA-256 of their bytes.
     """
 
     runs: int

@@ -20,8 +20,8 @@ from ...formats.fio.groups import FioGroup, groups_of
 from ...formats.fio.messages import is_normal_output
 from ..evidence.files import OWN_FILES, PLAN_FILE, read_plan
 from ..evidence.model import RunPlan
+from .layouts.zfs_tests import result_name
 from .source import Source, SourceFile
-from .zfs_tests import result_name
 
 Key = TypeVar("Key")
 
@@ -351,7 +351,7 @@ def _log_prefixes(result: FioResult) -> set[str]:
 def _values(stem: str) -> tuple[str, ...]:
     """The words of a name but its keys: `randread-iodepth-8-numjobs-1` and `randread-8-1` have the
     same."""
-    from .path_words import words_of
+    from .layouts.path_words import words_of
 
     return tuple(
         token.text.lower()

@@ -18,7 +18,8 @@ from ..evidence.files import Files, read_file
 from ..evidence.manifest import TABLES, Manifest, write_manifest
 from ..evidence.model import Observation, Run, RunPlan
 from ..gates.littles_law import concurrency_reason
-from .tree import CONCURRENCY, refuse_taken
+from .runs import CONCURRENCY
+from .tree import refuse_taken
 
 
 def import_table(

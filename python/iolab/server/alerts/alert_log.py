@@ -69,8 +69,8 @@ class LogFile:
 
 
 def _read_end(path: Path) -> tuple[int | None, bytes]:
-    """(which file it is, None for none; its whole content). One that somebody else let grow is cut
-    to its end."""
+    """(inode, None where there is no file; content). Of a file that another process let grow, only
+    the end is read."""
     try:
         with open_regular(path) as file:
             status = os.fstat(file.fileno())

@@ -46,8 +46,8 @@ class Commands:
         """Start one, with what happened in its environment; why it was not started, empty where it
         was.
 
-        `failed` is told, from another thread, how one that was started failed; nothing of one that
-        `close` ended.
+        `failed` is called from another thread with how a started command failed; not for a
+        command that `close` ended.
         """
         words = self._words.get(name)
         if words is None:
@@ -103,8 +103,8 @@ def _kill_session(process: subprocess.Popen[bytes]) -> None:
 
 
 def owners() -> set[int]:
-    """Users whose files are trusted, in what is run and in who may ask: root, who runs this, and
-    who called sudo for it."""
+    """Owners of trusted files, in what is run and in who may ask: root, the user of this
+    process, and the user who called sudo for it."""
     caller = os.environ.get("SUDO_UID", "")
     return {0, os.geteuid()} | ({int(caller)} if caller.isascii() and caller.isdecimal() else set())
 

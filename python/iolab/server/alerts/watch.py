@@ -54,8 +54,8 @@ PASSING = 10 * SECOND
 
 @dataclass
 class _Watched:
-    """An alert, and how it stood when it could be judged last. problem: why it can't be now, since
-    `problem_ns`; told: whether that was said."""
+    """An alert, and its state when it could be judged last. problem: why it can't be now, since
+    `problem_ns`; told: whether that was reported."""
 
     alert: Alert
     standing: Standing = field(default_factory=Standing)
@@ -181,7 +181,7 @@ class Watch:
                 each.alert,
                 "problem",
                 each.standing.value,
-                "nobody watches any more, and it was not clear",
+                "it is not watched any more, and it was not clear",
             )
         self._commands.close()
 
@@ -339,8 +339,7 @@ class Watch:
         return ""
 
     def _problem(self, watched: _Watched, words: str) -> None:
-        """Note why it can't be judged. How it stood stays: seconds that come later go on from
-        there."""
+        """Note why it can't be judged. Its state remains: later seconds continue from it."""
         now = self._now()
         with self._lock:
             if not watched.problem:

@@ -83,8 +83,8 @@ class SourceFacts(Model):
 class StatisticFacts(Model):
     """A statistic of the catalogue, as far as the recording can answer it: `source` is what
     answers, `counted` says that these are counters, not events; `why_not` says why nothing does.
-    `covers`: what its numbers hold. `sources`: all that can answer where they are named, the one
-    that answers by itself first. `lacking`: fields that it could be broken down by elsewhere."""
+    `covers`: what its numbers hold. `sources`: all that can answer where they are named, the
+    default first. `lacking`: fields that it could be broken down by elsewhere."""
 
     name: str
     about: str

@@ -320,7 +320,7 @@ class Store:
         return name in self._traces
 
     def open(self, name: str) -> Opened:
-        """What has that name; NotServed where nothing has, Gone where it was deleted or moved."""
+        """The recording or trace of that name. NotServed: there is none; Gone: it was deleted or moved."""
         trace, path = self.is_trace(name), self._paths[name]
         if name in self._archived:
             url, key = self._archived[name]
@@ -328,7 +328,7 @@ class Store:
         try:
             (path if trace else path / FACTS).stat()
         except (FileNotFoundError, NotADirectoryError):
-            raise Gone("is gone: it was removed or moved", where=path) from None
+            raise Gone("does not exist any more: it was removed or moved", where=path) from None
         except OSError:
             pass  # who reads it says why that can't be
         if trace:
@@ -359,8 +359,8 @@ class Store:
         """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is
         empty.
 
-        A current recording ends with the latest of its events, samples and what its writer
-        told, though no I/O came lately.
+        A current recording ends with the latest of its events, its samples and the time that
+        its writer reported, though no I/O came lately.
         """
         opened = self.open(name)
         if not isinstance(opened, Trace):

@@ -32,8 +32,8 @@ class Workers:
         self._held = 0
 
     async def run(self, function: Callable[[], _T]) -> _T:
-        """The function's result. Raises Busy where too many wait. One that is cancelled begins no
-        more, or ends at what it asks of the engine."""
+        """The function's result. Raises Busy where too many wait. A cancelled function does
+        not begin, or ends at its next question to the engine."""
         if self._held >= self._most:
             raise Busy
         self._held += 1

@@ -72,9 +72,9 @@ class GraphSpec(Model):
 
     painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else;
     "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
-    scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
-    values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
-    that answers by default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+    scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field with the
+    values that the left panel lists, or "". source: of the numbers, where several answer; "" is the
+    default. rows: vertical zoom. overlays: percentiles and mean over a heat map.
     width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
     worksheet's time, otherwise its own `span`.
     """

@@ -193,7 +193,7 @@ ACTIONS = (
     ),
     _keep("add", "Keep a statistic.", KeepAdd, kept_api.add),
     _keep("pause", "Pause a kept statistic.", KeepChange, kept_api.pause),
-    _keep("resume", "Go on with a kept statistic.", KeepChange, kept_api.resume),
+    _keep("resume", "Resume a kept statistic.", KeepChange, kept_api.resume),
     _keep("prune", "Remove what is kept from before a moment.", KeepPrune, kept_api.prune),
     _keep(
         "limits",
@@ -226,7 +226,7 @@ ACTIONS = (
     Action(
         "GET",
         "/alerts",
-        "Alerts, and how they stand.",
+        "Alerts and their states.",
         lambda state, words, _: state.watch.list_alerts(),
         model=Alerts,
     ),

@@ -337,5 +337,5 @@ async def _failure(request: Request, error: Exception) -> Response:
     return _answer(
         500,
         "the service failed at this: a fault of iolab's",
-        "its own words stand where it was started",
+        "the terminal of the service has the details",
     )

@@ -43,8 +43,8 @@ class Connection(H11Protocol):
     """A connection of uvicorn's that holds no place without a request.
 
     Anybody on this machine may connect, without a token too. So a connection that has not sent a
-    request's head in time is closed, and where all places are taken, the one that has waited
-    longest without a request makes room for a new one.
+    request's head in time is closed, and where all places are taken, the connection that has
+    waited longest without a request makes room for a new one.
     """
 
     _head_timer: asyncio.TimerHandle | None = None

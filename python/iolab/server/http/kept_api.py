@@ -19,8 +19,8 @@ from ..base.worksheet import Moment, Text
 from ..queries.parameters import StatisticText, Words, recording_of
 
 WORK_S = 5.0
-"""Seconds for which a request makes what is to be kept of a recording at rest; what is left then is
-told as pending."""
+"""Seconds for which a request makes what is to be kept of a recording at rest; the rest is
+reported as pending."""
 
 Size = Annotated[int, Field(ge=1, lt=2**63)]
 Share = Annotated[float, Field(gt=0, le=1)]

@@ -56,7 +56,7 @@ REFUSALS = {
     "span": "a span of time ends before it begins",
     "name": "the document has another name than the path",
     "alert": "the alert looks at more than one number, at no time of day, or runs a command that there is not",
-    "change": "the statistic can't be kept, is kept already or is not kept, or the moment lies in the future",
+    "change": "the statistic can't be kept, is kept already or is not kept, or the moment is in the future",
     "kept": "the recording is a trace or was imported, of which nothing is kept",
     "mark": "the mark ends before it begins, there are too many, there is none of that label and begin, or the recording is a trace",
     "metric": "no results of the history have the metric",
@@ -228,7 +228,7 @@ def _parameter(each: Parameter) -> dict[str, Any]:
 def _problems(reasons: Sequence[str] = (), more: Sequence[str] = ()) -> dict[str, Any]:
     reasons_text = "".join(f"; {words}" for words in ("it is not as the schema says", *reasons))[2:]
     described = {
-        "400": f"What is asked can't be asked; `error` says why: {reasons_text}.",
+        "400": f"The question can't be answered; `error` says why: {reasons_text}.",
         **_PROBLEMS,
     }
     return {

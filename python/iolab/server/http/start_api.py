@@ -34,7 +34,7 @@ CELL = (
         {"type": "integer", "minimum": 1, "maximum": MOST_ENTRY},
         required=True,
     ),
-    Parameter("metric", "The metric whose values are shown.", text(), required=True),
+    Parameter("metric", "The metric to show.", text(), required=True),
     Parameter("cell", "A cell, as a series names it.", text(LONGEST_CELL), required=True),
 )
 

@@ -266,7 +266,7 @@ def tick_of(store: Store, name: str) -> Tick:
 
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
-    """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an
+    """The endpoint; the question is checked before the stream begins, so that a mistake is an
     answer of its own."""
     bounds = {parameter.name: parameter.bounds for parameter in PARAMETERS}
 

@@ -309,7 +309,7 @@ class _Side:
     """One of the ranges: the values and the mean of all together and of each key, in the columns of
     the range.
 
-    `complete`: whether each key there was is told apart, so that one that is not there did nothing.
+    `complete`: whether every key is listed, so that a key that is missing did nothing.
     """
 
     whole: Row
@@ -321,8 +321,8 @@ class _Side:
     notes: tuple[str, ...]
 
     def row(self, key: str) -> Row:
-        """The key's; of one that was not there 0 where something was recorded, unknown where it may
-        be among the others."""
+        """The key's; of a missing key 0 where something was recorded, unknown where it may be
+        among the others."""
         row = self.rows.get(key)
         if row is not None:
             return row
@@ -393,8 +393,8 @@ def _side(request: Request, ranges: Ranges) -> _Side:
 
 
 def _limit_cover(answer: Answer, request: Request, ranges: Ranges) -> Series | Stack:
-    """The answer, of which nothing is covered beyond the ends of what nobody knows when it was
-    recorded: its means are over the rest. Counters tell that themselves."""
+    """The answer, of which nothing is covered beyond the ends of a recording of unknown length: its
+    means are over the rest. Counters report that themselves."""
     assert isinstance(answer, Series | Stack)
     within = _within(answer, request, ranges)
     return answer if within is None else replace(answer, covered_ns=within[1] - within[0])

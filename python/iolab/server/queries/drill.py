@@ -54,7 +54,7 @@ def who(store: Store, words: Words) -> Who:
     statistic = request.statistic
     if statistic.breakdown not in QUANTIZED:
         raise UsageError(
-            "whose I/Os these are is asked of a map",
+            "I/Os are attributed in a map only",
             where="statistic",
             hint="such as io.ops[latency]",
         )

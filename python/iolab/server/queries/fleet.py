@@ -22,6 +22,7 @@ from ...statistics.ask.fleet import (
     ask_each,
     labels_of,
     labels_of_host,
+    notes_of,
     together,
     value_of,
 )
@@ -190,8 +191,7 @@ def _rows(
         for group in [own] if statistic.entry.additive and own else [[part] for part in own]:
             answer = together(group)
             row = np.fmax(row, grid.place(_values(answer, measure), answer.t0_ns))
-            new_notes = answer.assumptions if isinstance(answer, HeatCounts) else answer.notes
-            notes |= {f"{value}: {note}": None for note in new_notes}
+            notes |= {f"{value}: {note}": None for note in notes_of(answer)}
         rows[value] = items, row, "" if np.isfinite(row).any() else problems.get(value, "")
     return rows, notes
 

@@ -273,7 +273,7 @@ def run_of(mark: Mapping[str, Any]) -> str | None:
 def _facts(
     mark: Mapping[str, Any], results: str | None, runs: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is known of a mark; of a run whose report is served where that is (`report` and `run`),
+    """What is known of a mark; for a run in a served report, where that is (`report` and `run`),
     and its variant, cell and verdict."""
     facts = mark["facts"] if isinstance(mark["facts"], dict) else {}
     run = run_of(mark)

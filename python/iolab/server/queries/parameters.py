@@ -71,7 +71,7 @@ ALL = "whole"
 """The interval that is as long as the span."""
 
 Words = Mapping[str, str]
-"""Parameters of a request by name; of one that may be repeated the values are joined by NUL, which
+"""Parameters of a request by name; the values of a repeatable one are joined by NUL, which
 no value holds: see `several`."""
 
 
@@ -290,7 +290,7 @@ _DATE = (
 _NAME = rf"^\s*({'|'.join(name.replace('.', '[.]') for name in CATALOGUE)})\s*"
 _ANY = r"^[^\u0000]*$"
 STATISTICS = rf"{_NAME}(\[[^\u0000]*\]\s*)?$"
-"""Names of statistics as far as a pattern can say it; what may stand in the brackets depends on the
+"""Names of statistics as far as a pattern can say it; what is valid in the brackets depends on the
 name."""
 StatisticText = Annotated[
     Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})
@@ -336,7 +336,7 @@ def one_of(*words: str) -> dict[str, Any]:
 
 RECORDING = Parameter(
     "recording",
-    "Name of what is asked, as /recordings lists it; may be left out where there is only one.",
+    "Name of the recording, as /recordings lists it; may be left out where there is only one.",
     text(),
 )
 STATISTIC = Parameter(
@@ -372,7 +372,7 @@ AGAINST = tuple(
     for parameter in SPAN
 )
 SOURCE = Parameter(
-    "source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64)
+    "source", "Source of the events: block, syscall, fio... Default: by the statistic.", text(64)
 )
 COLUMNS = (
     Parameter(

@@ -167,7 +167,7 @@ ROUTES = (
     ),
     Route(
         "/who",
-        "Whose the I/Os inside a rectangle of time and value are.",
+        "Who made the I/Os inside a rectangle of time and value.",
         (RECORDING, map_of(QUANTIZED), *SPAN, *AROUND, LOW, HIGH, SOURCE, TOPMOST),
         (Who,),
         drill.who,

@@ -170,33 +170,37 @@ def who(
     return scan(events, question, conditions, read)
 
 
-def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
-    """Who issued the I/Os of several hosts, from the answer of each with all values.
-    `host` is a dimension."""
-    first = next(iter(parts.values()))
+def joined_who(parts: Sequence[tuple[str, Who]], top: int = TOP) -> Who:
+    """Who issued the I/Os of several recordings, from the host and the answer of each with all
+    values. `host` is a dimension."""
     values: dict[str, dict[str, list[int]]] = {"host": {}}
-    for host, part in parts.items():
-        values["host"][host] = [part.inside, part.outside]
-        for dimension in part.dimensions:
-            sums = values.setdefault(dimension.field, {})
-            for share in dimension.values:
-                pair = sums.setdefault(share.value, [0, 0])
-                pair[0] += share.inside
-                pair[1] += share.outside
+    for host, part in parts:
+        dimensions = {"host": [(host, part.inside, part.outside)]} | {
+            dimension.field: [
+                (share.value, share.inside, share.outside) for share in dimension.values
+            ]
+            for dimension in part.dimensions
+        }
+        for field, shares in dimensions.items():
+            sums = values.setdefault(field, {})
+            for value, within, beyond in shares:
+                pair = sums.setdefault(value, [0, 0])
+                pair[0] += within
+                pair[1] += beyond
+    answers = [part for _, part in parts]
     inside, outside = (
-        sum(getattr(part, name) for part in parts.values()) for name in ("inside", "outside")
+        sum(getattr(part, name) for part in answers) for name in ("inside", "outside")
     )
-    dimensions = [
+    of_fields = [
         _dimension(field, of_field, (inside, outside), top) for field, of_field in values.items()
     ]
     return replace(
-        first,
-        source=", ".join(dict.fromkeys(part.source for part in parts.values())),
+        answers[0],
+        source=", ".join(dict.fromkeys(part.source for part in answers)),
         inside=inside,
         outside=outside,
-        without=sum(part.without for part in parts.values()),
-        dimensions=_in_order(dimensions),
-        notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
+        without=sum(part.without for part in answers),
+        dimensions=_in_order(of_fields),
     )
 
 

@@ -31,6 +31,7 @@ from ..question import Question
 from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
+from .host_notes import clocks_of_hosts, join_notes, losses_of_hosts
 from .notes import with_notes
 from .query import COLUMNS, query
 
@@ -177,7 +178,8 @@ def ask_fleet(
     answers = {value: together(of_value) for value, of_value in groups.items()}
     if asked.statistic.breakdown is None:
         series = {value: answer for value, answer in answers.items() if isinstance(answer, Series)}
-        return with_notes(_stack_by(asked.by, series, _covered(parts)), notes)
+        lost = losses_of_hosts({value: [answer] for value, answer in series.items()})
+        return with_notes(_stack_by(asked.by, series, _covered(parts)), (*lost, *notes))
     return {value: with_notes(answer, notes) for value, answer in answers.items()}
 
 
@@ -229,10 +231,11 @@ def who_of_fleet(
     y: str,
     rectangle: Rectangle,
     *,
+    around: tuple[int | None, int | None] = (None, None),
     source: str | None = None,
     top: int,
 ) -> Who:
-    """Whose the I/Os inside a rectangle are, of all recordings together; `host` is a dimension.
+    """Who made the I/Os inside a rectangle, of all recordings together; `host` is a dimension.
     Arguments as in `attribution.who`."""
     chosen = _within(asked.chosen(recordings), rectangle.from_ns, rectangle.until_ns)
     answers, refusals = _each(
@@ -243,22 +246,15 @@ def who_of_fleet(
             rectangle,
             filters=asked.statistic.filters,
             entry=asked.statistic.entry,
+            around=around,
             source=source,
             top=MOST_VALUES,
         ),
     )
     notes = _notes_of_recordings([recording for recording, _ in answers], refusals)
-    by_host: dict[str, list[Who]] = {}
-    for recording, answer in answers:
-        by_host.setdefault(value_of(recording, HOST), []).append(answer)
-    parts = {
-        host: joined_who({str(place): part for place, part in enumerate(of_host)}, MOST_VALUES)
-        if len(of_host) > 1
-        else of_host[0]
-        for host, of_host in by_host.items()
-    }
-    answer = joined_who(parts, top)
-    return replace(answer, notes=tuple(dict.fromkeys([*answer.notes, *notes])))
+    parts = [(value_of(recording, HOST), answer) for recording, answer in answers]
+    named = join_notes((host, part.notes) for host, part in parts)
+    return replace(joined_who(parts, top), notes=(*named, *notes))
 
 
 def _within(
@@ -281,7 +277,7 @@ def _within(
     if not chosen:
         raise UsageError(
             "no recording overlaps this time",
-            hint="ask for another one; iolab archive list shows the recordings of an archive",
+            hint="ask for another one; iolab archive list and iolab show say when it was recorded",
         )
     return chosen
 
@@ -336,7 +332,8 @@ def _notes_of_recordings(
     ]
     if len(refusals) > 3:
         notes.append(f"{len(refusals) - 3} more recordings are left out")
-    return (*notes, *_overlaps(answered))
+    hosts = {host_of(recording): recording for recording in answered}
+    return (*notes, *_overlaps(answered), *clocks_of_hosts(hosts))
 
 
 def _overlaps(recordings: Sequence[Recording]) -> Iterator[str]:
@@ -375,9 +372,30 @@ def _covered(parts: Sequence[Part]) -> int:
 
 
 def together(parts: Sequence[Part]) -> Answer:
-    """The sum of the answers of recordings."""
+    """The sum of the answers of recordings. Notes and losses are named with their hosts."""
     if len(parts) == 1:
         return parts[0][1]
+    by_host: dict[str, list[Answer]] = {}
+    for part in parts:
+        by_host.setdefault(host_of(part.recording), []).append(part.answer)
+    notes = join_notes(
+        (host, notes_of(answer)) for host, answers in by_host.items() for answer in answers
+    )
+    return _replace_notes(_sum(parts), (*notes, *losses_of_hosts(by_host)))
+
+
+def notes_of(answer: Answer) -> tuple[str, ...]:
+    """The notes of an answer."""
+    return answer.assumptions if isinstance(answer, HeatCounts) else answer.notes
+
+
+def _replace_notes(answer: Answer, notes: tuple[str, ...]) -> Answer:
+    if isinstance(answer, HeatCounts):
+        return replace(answer, assumptions=notes)
+    return replace(answer, notes=notes)
+
+
+def _sum(parts: Sequence[Part]) -> Answer:
     maps = [answer for _, answer, _ in parts if isinstance(answer, HeatCounts)]
     if maps:
         return merge(alike(maps))
@@ -457,12 +475,13 @@ def _stack_by(field: str, hosts: Mapping[str, Series], covered_ns: int) -> Stack
         name: getattr(first, name)
         for name in (
             "unit", "t0_ns", "interval_ns", "first_ns", "until_ns", "covered_ns", "source",
-            "notes", "lost_at", "losses",
+            "lost_at", "losses",
         )
     }  # fmt: skip
     return Stack(
         statistic=replace(first.statistic, breakdown=field),
         **common,
+        notes=join_notes((host, hosts[host].notes) for host in keys),
         keys=keys,
         values=np.array([_moved(hosts[host].values, hosts[host], first, series) for host in keys]),
         totals=[hosts[host].total for host in keys],

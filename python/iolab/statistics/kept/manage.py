@@ -193,7 +193,7 @@ def must_be_past(directory: Path, before_ns: int) -> None:
     """UsageError for a moment that is yet to come on the recording's clock."""
     if before_ns > now_of(directory) + SECOND:
         raise UsageError(
-            "the moment lies in the future: nothing would be kept until then",
+            "the moment is in the future: nothing would be kept until then",
             where=directory,
             hint="-30d is 30 days before the end; a moment is written 2026-03-01T12:00:05",
         )
@@ -540,7 +540,7 @@ def limit(
             raise UsageError(
                 after.wrong,
                 where=directory,
-                hint=f"asked for is {kept}" if "retention" in wanted else None,
+                hint=f"requested: {kept}" if "retention" in wanted else None,
             )
         return after
 

@@ -68,7 +68,7 @@ def trouble(recording: Recording) -> tuple[str, ...]:
     ]
     if not damage:
         return ()
-    title = "damaged or missing files of kept statistics (iolab verify tells more)"
+    title = "damaged or missing files of kept statistics (iolab verify lists them)"
     return (f"{title}: {'; '.join(damage)}",)
 
 

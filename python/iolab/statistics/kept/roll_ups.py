@@ -497,7 +497,7 @@ class RollUpReading(Reading):
         ):
             notes = (
                 f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
-                "name that was among them for a time is told too small",
+                "name that was among them for a time is counted too low",
             )
         return [Numbers(part, notes) for part in parts]
 

@@ -66,7 +66,7 @@ LAST = ("fio", "syscall", "nfs", "zpool", "zpool-sizes")
 counters are nearer."""
 
 _EVENTS = "every recorded I/O; losses are reported with the answer"
-_DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are shown on request"
+_DISKS = "counters: a sum holds whole disks; partitions and stacked devices (dm, md, loop) are shown on request"
 _LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are shown on request"
 _SMB_CALLS = (
     "system calls of the processes smbd, not SMB operations: one operation can make several calls, or none; "
@@ -80,7 +80,7 @@ _SMB_CLIENT = "SMB mounts of the recorded machine; a share that is mounted twice
 _ARC = "the machine's one ARC, all pools together"
 _L2ARC = "all cache devices together"
 _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
-_TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
+_TXG = "groups that were done; a group that came and went between two readings is lost, and counted as such"
 
 _COVERS = {
     **dict.fromkeys(("io.ops", "io.bytes"), f"events: {_EVENTS}; {_DISKS}"),

@@ -42,7 +42,7 @@ def columns_of(first_ns: int, last_ns: int, interval_ns: int) -> int:
     count = last_ns // interval_ns - first_ns // interval_ns + 1
     if count > MOST:
         raise UsageError(
-            f"that makes {count} columns, and {MOST} can be told apart",
+            f"that makes {count} columns, and {MOST} are possible",
             hint="take a longer interval or less time",
         )
     return max(0, count)

@@ -274,7 +274,7 @@ def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
 
 
 _LEFT_OUT = {
-    "device": "which are parts of others, made of them, or no disks",
+    "device": "which are partitions, stacked devices, or no disks",
     "interface": "which lead nowhere outside or by others",
     "peer": "this machine itself, which is at both ends of those connections",
 }
@@ -297,7 +297,7 @@ def _notes(
             + (f"; not {', '.join(left_out)}, {_LEFT_OUT[counter.object]}" if left_out else "")
         )
     if untold:
-        notes.append(f"not told there: {', '.join(part.key for part in untold)}")
+        notes.append(f"not reported there: {', '.join(part.key for part in untold)}")
     return tuple(notes)
 
 

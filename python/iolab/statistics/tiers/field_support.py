@@ -104,7 +104,7 @@ def missing_fields(
 
 def _why_not(entry: Entry | None, field: str, source: str) -> str:
     if field == "client" and source not in _RECORDED:
-        return "only a table with a column of that name tells the client"
+        return "only a table with a column of that name has the client"
     other = _ELSEWHERE.get(field, "")
     own = entry is not None and other.partition(".")[0] == entry.name.partition(".")[0]
     return f"{source} events tell no {field}{f'; {other} does, where it was recorded' if other and not own else ''}"

@@ -38,10 +38,10 @@ from .map_sums import BLOCK, EVER, KEYS, CutMap, MapQuestion, MapRows, join_rows
 FIELDS = ("op", "device")
 """What default maps tell apart."""
 
-NO_SEGMENT = "no sealed segment lies in this time"
+NO_SEGMENT = "no sealed segment is in this time"
 """Why no map answers."""
 
-_FINER = "events are scanned instead where finer buckets are due than the maps have"
+_FINER = "events are scanned instead where finer buckets are needed than the maps have"
 
 LONG_SCAN = 5_000_000
 """Events that take a noticeable time to scan: then columns of a second, which default maps have, do

@@ -4,19 +4,26 @@ image file (PBM, PGM, PNG)."""
 
 from __future__ import annotations
 
-import re
+import io
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import FormatError
-from .font import set_text
-from .png import SIGNATURE, dark_pixels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image  # loaded late: `iolab --help` does not need it
 
 MOST_COLUMNS, MOST_ROWS = 400, 100
 """A map has about 450 columns and 90 rows to show them in."""
 _LARGEST_FILE = 4 << 20
-_TOKEN = re.compile(rb"(?:\s|#[^\n]*\n)*([^\s#]+)")
+_FORMATS = ("PNG", "PPM")
+"""Pillow's names; PPM are all portable maps (P1 to P6)."""
+_FACE_TOP, _FACE_BASE = 2, 8
+"""Rows of Pillow's built-in face, seven pixels high: the highest of a letter, and the one above its
+base line."""
+_BETWEEN_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,8 @@ class Bitmap:
 
 
 def of_text(text: str) -> Bitmap:
-    """A text in letters; ValueError where it holds a character that isn't printable ASCII, or
-    nothing to see."""
+    """A text in the built-in face of Pillow, letters a pixel apart, lines two; ValueError where it
+    holds a character that isn't printable ASCII, or nothing to see."""
     strange = sorted(
         {character for character in text if not (" " <= character <= "~" or character == "\n")}
     )
@@ -87,7 +94,40 @@ def of_text(text: str) -> Bitmap:
         raise ValueError(
             f"there is no letter for {strange[0]!r}; a text has printable ASCII characters and line feeds"
         )
-    return Bitmap(set_text(text.strip("\n")))
+    text = text.strip("\n")
+    if len(text) > MOST_COLUMNS:
+        raise ValueError(
+            f"the text has {len(text)} characters; a map can show {MOST_COLUMNS} at most"
+        )
+    blocks = [_line(line) for line in text.split("\n")]
+    width = max(len(block[0]) for block in blocks)
+    rows: list[str] = []
+    for block in blocks:
+        rows += ["." * width] * (_BETWEEN_LINES if rows else 0)
+        rows += [row.ljust(width, ".") for row in block]
+    return Bitmap(tuple(rows))
+
+
+def _line(text: str) -> list[str]:
+    """A line's rows: those of the face, and more where a letter needs them."""
+    letters = [_letter(character) for character in text]
+    rows = [".".join(parts) for parts in zip(*letters, strict=True)] or [""] * (_FACE_BASE + 1)
+    inked = [number for number, row in enumerate(rows) if "#" in row]
+    return rows[min([_FACE_TOP, *inked]) : max([_FACE_BASE, *inked]) + 1]
+
+
+@cache
+def _letter(character: str) -> tuple[str, ...]:
+    """All rows of a letter, as wide as its ink; a blank is three pixels wide."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    face = ImageFont.load_default_imagefont()
+    _, _, width, height = (int(end) for end in face.getbbox(character))
+    image = Image.new("L", (width, height), 255)
+    ImageDraw.Draw(image).text((0, 0), character, 0, font=face)
+    ink = image.point([255 - shade for shade in range(256)]).getbbox()
+    first, end = (ink[0], ink[2]) if ink else (0, 3)
+    return _rows(image.crop((first, 0, end, height)))
 
 
 def of_rows(text: str) -> Bitmap:
@@ -98,8 +138,8 @@ def of_rows(text: str) -> Bitmap:
 
 
 def of_file(path: Path) -> Bitmap:
-    """An image file: what is darker than half is lit. FormatError where it is none, damaged or too
-    large."""
+    """An image file, on white paper: what is darker than half is lit. FormatError where it is none,
+    damaged or too large."""
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
@@ -112,66 +152,45 @@ def of_file(path: Path) -> Bitmap:
             hint=f"scale it to {MOST_COLUMNS} x {MOST_ROWS} pixels or fewer",
         )
     try:
-        if data.startswith(SIGNATURE):
-            rows = dark_pixels(data, MOST_COLUMNS, MOST_ROWS)
-        elif data[:1] == b"P" and data[1:2] in b"1245" and data[2:3].isspace():
-            rows = _portable(data)
-        else:
-            raise ValueError("is no PBM, PGM or PNG image")
-        return Bitmap(tuple("".join("#" if dark else "." for dark in row) for row in rows))
+        return Bitmap(_rows(_grey(data)))
     except ValueError as error:
         raise FormatError(str(error), where=path) from None
 
 
-def _portable(data: bytes) -> list[list[bool]]:
-    """PBM (P1, P4) and PGM (P2, P5), as netpbm's manual has them."""
-    kind = data[1] - ord("0")
-    place, header = 2, []
-    for _ in range(2 if kind in (1, 4) else 3):
-        token = _TOKEN.match(data, place)
-        if token is None or not token[1].isdigit():
-            raise ValueError("is damaged: its header doesn't say how large it is")
-        header.append(int(token[1][:9]))
-        place = token.end()
-    width, height = header[:2]
-    if not 0 < width <= MOST_COLUMNS or not 0 < height <= MOST_ROWS:
-        raise ValueError(
-            f"has {width} x {height} pixels; 1 x 1 to {MOST_COLUMNS} x {MOST_ROWS} can be drawn"
-        )
-    most = header[2] if len(header) > 2 else 1
-    if not 0 < most < 65536:
-        raise ValueError(f"is damaged: {most} shades of grey")
-    if kind in (1, 2):
-        return _plain(data[place:], kind, width, height, most)
-    body = data[place + 1 :]
-    line, size = (
-        (-(-width // 8), 1)
-        if kind == 4
-        else (width * (1 if most < 256 else 2), 1 if most < 256 else 2)
+def _grey(data: bytes) -> Image:
+    """An image file's shades, 0 to 255; ValueError with the reason why it can't be drawn."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        if image.width > MOST_COLUMNS or image.height > MOST_ROWS:
+            raise ValueError(
+                f"it has {image.width} x {image.height} pixels; {MOST_COLUMNS} x {MOST_ROWS} at most can be drawn"
+            )
+        image.verify()  # checksums of all chunks; an image can't be read afterwards
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        image.load()
+    except UnidentifiedImageError:
+        raise ValueError("is no PBM, PGM, PPM or PNG image, or its header is damaged") from None
+    # what Pillow's readers raise on purpose
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise ValueError(f"can't be drawn: {error}") from None
+    if image.mode == "P" and (
+        not image.palette or max(image.tobytes()) >= len(image.palette.palette) // 3
+    ):
+        raise ValueError("is damaged: a colour is not in its palette")
+    if image.mode.startswith("I"):  # 16 bits; a conversion would cut off what is above 255
+        return image.point(lambda shade: shade * (1 / 257) + 0.0).convert("L")
+    if image.has_transparency_data:
+        paper = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(paper, image.convert("RGBA")).convert("L")
+    return image.convert("L")
+
+
+def _rows(image: Image) -> tuple[str, ...]:
+    """`#` where a shade is darker than half."""
+    shades, width = image.tobytes(), image.width
+    return tuple(
+        "".join("#" if shade < 128 else "." for shade in shades[at : at + width])
+        for at in range(0, len(shades), width)
     )
-    if len(body) < line * height:
-        raise ValueError("is cut off")
-    rows = [body[line * row : line * (row + 1)] for row in range(height)]
-    if kind == 4:
-        return [
-            [bool(row[column // 8] & 128 >> column % 8) for column in range(width)] for row in rows
-        ]
-    return [
-        [
-            2 * int.from_bytes(row[size * column : size * (column + 1)], "big") < most
-            for column in range(width)
-        ]
-        for row in rows
-    ]
-
-
-def _plain(body: bytes, kind: int, width: int, height: int, most: int) -> list[list[bool]]:
-    text = re.sub(rb"#[^\n]*", b"", body)
-    words = re.findall(rb"[01]", text) if kind == 1 else text.split()
-    if len(words) < width * height:
-        raise ValueError("is cut off")
-    if not all(word.isdigit() for word in words[: width * height]):
-        raise ValueError("is damaged: a shade is not a number")
-    values = [int(word[:9]) for word in words[: width * height]]
-    dark = [value == 1 if kind == 1 else 2 * value < most for value in values]
-    return [dark[width * row : width * (row + 1)] for row in range(height)]

@@ -50,7 +50,7 @@ class PictureOptions(Options):
     bitmap_file: Annotated[
         str | None,
         Field(
-            description="an image to draw (PBM, PGM or PNG), relative to the study: what is darker than half is lit"
+            description="an image to draw (PBM, PGM, PPM or PNG), relative to the study: what is darker than half is lit"
         ),
     ] = None
     map: Annotated[Map, Field(description="the map that shows it")] = "offset"

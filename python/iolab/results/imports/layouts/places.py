@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which run of a cell is which repetition: by the name that the path has for it, so that a missing
-one shifts no other."""
+"""Repetitions and processes of a cell. Runs get the number that the path has for them, so that a
+missing run shifts no other. Results that ran at the same time are processes of one run: a
+repetition runs alone."""
 
 from __future__ import annotations
 
@@ -8,6 +9,10 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+
+_AT_ONCE = 0.5
+"""Share of the shorter of two windows by which they must overlap: runs of a script that follow each
+other overlap by milliseconds at most."""
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,25 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
         (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
         for part in re.split(r"(\d+)", text)
     ]
+
+
+def clusters(windows: Sequence[tuple[int, int] | None]) -> list[list[int]]:
+    """Positions of windows that overlap, together, in the order of the first of each; an unknown
+    window overlaps none."""
+    order = sorted((window, place) for place, window in enumerate(windows) if window is not None)
+    groups: list[list[int]] = [[place] for place, window in enumerate(windows) if window is None]
+    open_: list[tuple[tuple[int, int], list[int]]] = []
+    for window, place in order:
+        open_ = [(other, group) for other, group in open_ if other[1] > window[0]]
+        home = next((group for other, group in open_ if _overlap(other, window)), None)
+        if home is None:
+            home = []
+            groups.append(home)
+        home.append(place)
+        open_.append((window, home))
+    return sorted(sorted(group) for group in groups)
+
+
+def _overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    shorter = min(first[1] - first[0], second[1] - second[0])
+    return min(first[1], second[1]) - max(first[0], second[0]) > _AT_ONCE * shorter

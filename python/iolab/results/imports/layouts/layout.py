@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import UsageError
+from ....errors import UsageError
 
 _FIELD = re.compile(r"\{([^{}:]*)(?::([^{}]*))?\}")
 _TYPES = {

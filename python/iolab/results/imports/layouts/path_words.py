@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...errors import UsageError
-from ...units import parse_fio_size
+from ....errors import UsageError
+from ....units import parse_fio_size
 
 _ALIASES = {
     "iodepth": (

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...errors import UsageError
-from ...units import parse_fio_size, parse_fio_time
+from ....errors import UsageError
+from ....units import parse_fio_size, parse_fio_time
 from .path_words import same_value
 
 INCIDENTAL = {
@@ -116,8 +116,8 @@ _TIMES = {"runtime", "timeout", "ramp_time", "startdelay", "time"}
 
 
 @dataclass
-class Told:
-    """A run before it is one: what its path and its file say.
+class MeasuredRun:
+    """A measurement that becomes a run, as its path and its file describe it.
 
     Attributes:
         factors: as far as known; is changed where options become factors.
@@ -161,7 +161,7 @@ def is_same_value(name: str, text: str, other: str) -> bool:
     ) == same_value(name, other)
 
 
-def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
+def complete_factors(runs: Sequence[MeasuredRun]) -> dict[str, int]:
     """Fill factors that the paths of some runs don't name from the options that fio echoed of them;
     returns how many of each.
 
@@ -193,7 +193,7 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
     return factors
 
 
-def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
+def drop_explained_folders(runs: Sequence[MeasuredRun]) -> list[str]:
     """Remove factors of unnamed folders that only some runs have and that their named factors
     explain; returns their names.
 
@@ -224,7 +224,7 @@ def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
     return dropped
 
 
-def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
+def split_by_options(runs: Sequence[MeasuredRun]) -> dict[str, str]:
     """Make factors of the options in which runs of one cell differ; returns each new factor with an
     example, in words.
 
@@ -263,9 +263,9 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
         texts[factor] = differing[name]
 
 
-def _differing(runs: Sequence[Told]) -> dict[str, str]:
+def _differing(runs: Sequence[MeasuredRun]) -> dict[str, str]:
     """Options of which runs of one cell have several values, each with those of one cell."""
-    cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
+    cells: dict[tuple[object, ...], list[MeasuredRun]] = defaultdict(list)
     for run in runs:
         cells[
             run.variant,
@@ -286,16 +286,16 @@ def _differing(runs: Sequence[Told]) -> dict[str, str]:
     return texts
 
 
-def _factor_name(option: str, runs: Sequence[Told]) -> str:
+def _factor_name(option: str, runs: Sequence[MeasuredRun]) -> str:
     """The option's name; `fio_<name>` where the layout has a factor of that name that says
     otherwise."""
     name = option.replace("-", "_")
     return f"fio_{name}" if any(name in run.factors for run in runs) else name
 
 
-def unlike_arms(runs: Sequence[Told]) -> dict[str, str]:
+def unlike_arms(runs: Sequence[MeasuredRun]) -> dict[str, str]:
     """Options that differ between the variants of one cell, with their values."""
-    cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
+    cells: dict[tuple[object, ...], list[MeasuredRun]] = defaultdict(list)
     for run in runs:
         cells[
             tuple(
