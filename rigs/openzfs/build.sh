@@ -4,7 +4,8 @@
 # With BASE (a build of this machine, such as 2.3) only the modules are made, and the userland is that of BASE. Otherwise both are.
 # /build/source keeps its objects, so that the next call compiles what has changed. Runs inside the system that is being made.
 # If /build/kernel has a further kernel, only the modules for it are made, and added to an existing /build/new.
-# On another host, BUILD_DIRECTORY is used instead of /build, and BUILD_KERNEL is the kernel that runs. Nothing else is written.
+# On another host, BUILD_DIRECTORY is used instead of /build, BUILD_BASE has the userland of BASE, and BUILD_KERNEL is the kernel
+# that runs. Nothing else is written.
 set -eu
 name=$1
 base=${2-}
@@ -42,7 +43,7 @@ mkdir -p "$new"
 if [ -n "$added" ]; then
   rm -rf "$new/lib/modules/$kernel"
 elif [ -n "$base" ]; then
-  cp -a "/opt/openzfs/$base/." "$new/"
+  cp -a "${BUILD_BASE:-/opt/openzfs/$base}/." "$new/"
   rm -rf "$new/lib/modules" "$new/build.json"
 else
   make install DESTDIR="$new" >/dev/null

@@ -17,7 +17,6 @@ const drawn: Drawn = {
 	content,
 	spec,
 	marks: spec.id,
-	moves: () => undefined,
 	draw: () => undefined,
 };
 const mark: Mark = { from: 1020, until: 1040, low: 10, high: 30, mapped: true };

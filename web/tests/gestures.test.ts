@@ -37,7 +37,6 @@ function drawnGraph() {
 		content,
 		spec,
 		marks: spec.id,
-		moves: () => undefined,
 		draw: () => undefined,
 	};
 	const listeners = new Map<string, (event: unknown) => void>();

@@ -77,7 +77,7 @@ describe("two times beside each other", () => {
 		const content = new Beside(look({ highlights: ["read"] }));
 		const box = { left: 0, top: 0, width: 100, height: 100 };
 		const drawn = { box, span: { from: 0, to: 4e9 }, zoom: 1, content, spec, marks: differenceOf(spec.id) };
-		openMenu({ ...drawn, moves: () => {}, draw: () => {} }, [10, 50], 10, 50);
+		openMenu({ ...drawn, draw: () => {} }, [10, 50], 10, 50);
 		expect(stateOf(spec.id).menu.value).toBe(null);
 	});
 

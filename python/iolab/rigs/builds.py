@@ -182,6 +182,21 @@ class BuildMaker:
         self._home = builder.home / OWN_BUILDS
         self._of_recipe = builder.tree / self._recipe.directory.lstrip("/")
 
+    def userland(self, base: str) -> Path | None:
+        """The directory with the userland of a build of the recipe; None for any other base."""
+        place = self._of_recipe / base
+        is_known = "/" not in base and (place / "version").is_file()
+        return place if is_known and not (place / BUILD_FILE).exists() else None
+
+    def fetch(self, request: BuildRequest, fresh: Path) -> str:
+        """The patched sources into an empty directory; the git revision they are of, empty where
+        they are of none."""
+        is_known = self.userland(request.base) is not None
+        revision = self._fetch(request, fresh, is_known)
+        for patch in request.patches:
+            apply_patch(patch, fresh, _present_parts(patch, fresh) if is_known else None)
+        return revision
+
     def make(self, request: BuildRequest) -> BuildRecord:
         """Build what has changed. RunError where a patch doesn't apply or the tree doesn't compile:
         an older build of the name stays."""
@@ -189,12 +204,8 @@ class BuildMaker:
         place = self._home / request.name
         place.mkdir(parents=True, exist_ok=True)
         with self._builder.locked():
-            is_known = (
-                self._of_recipe / request.base / "version"
-            ).is_file() and "/" not in request.base
-            if (self._of_recipe / request.name / "version").is_file() and not (
-                self._of_recipe / request.name / BUILD_FILE
-            ).exists():
+            is_known = self.userland(request.base) is not None
+            if self.userland(request.name) is not None:
                 raise UsageError(
                     f"'{request.name}' is a build of the rig itself", hint="take another name"
                 )
@@ -203,10 +214,7 @@ class BuildMaker:
             try:
                 with tempfile.TemporaryDirectory(dir=place, prefix="fresh-") as directory:
                     fresh = Path(directory)
-                    revision = self._fetch(request, fresh, is_known)
-                    for patch in request.patches:
-                        text = _present_parts(patch, fresh) if is_known else None
-                        apply_patch(patch, fresh, text)
+                    revision = self.fetch(request, fresh)
                     digest = ""
                     for kernel in (None, *self._kernels):
                         source, manifest = _object_names(kernel)

@@ -14,22 +14,20 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..errors import RunError, UsageError
 from ..hosts.base.host import Process, text_or_none
 from ..hosts.ssh.host import SshHost
 from ..untrusted_text import visible
-from .build import BUILD_FILE, first_error, last_words
-from .builds import BuildRecord, no_build, parse_record, record_of
+from .build import BUILD_FILE, Builder, first_error, last_words
+from .builds import BuildMaker, BuildRecord, no_build, parse_record, record_of
 from .host_directory import WAIT, HostDirectory
 from .recipe import Rig
 from .source_tree import (
     BUILD_NAME,
     BuildRequest,
-    apply_patch,
-    fetch_sources,
     file_digests,
     tree_digest,
 )
@@ -153,7 +151,8 @@ class HostBuildMaker:
     """Makes builds on a host, with the scripts of a rig. `notify` is called with each step.
 
     Sources are fetched and patched here. The host gets the files that changed since its last build of
-    the name, compiles them for the kernel that it runs, and keeps the objects.
+    the name, compiles them for the kernel that it runs, and keeps the objects. A build of the recipe,
+    such as 2.3, has its modules compiled there, and gets its userland from the rig of this machine.
     """
 
     def __init__(self, rig: Rig, host: SshHost, notify: Callable[[str], None]) -> None:
@@ -161,6 +160,8 @@ class HostBuildMaker:
             raise UsageError("has no [builds]: nothing can be built with it", where=rig.name)
         self._rig, self._recipe, self._host, self._notify = rig, rig.recipe.builds, host, notify
         self._directory = HostDirectory(host)
+        self._builder = Builder(rig, notify)
+        self._local = BuildMaker(rig, self._builder, notify)
 
     def make(self, request: BuildRequest) -> BuildRecord:
         """Build what has changed. An older build of the name stays until the new one is complete.
@@ -170,11 +171,13 @@ class HostBuildMaker:
         while another iolab makes builds there.
         """
         begin, name = time.monotonic(), request.name
-        if not Path(request.base).exists():
+        userland = self._local.userland(request.base)
+        if userland is None and not Path(request.base).exists():
             raise UsageError(
-                "is neither a directory nor a tarball",
+                "is neither a directory, a tarball nor a build of the rig of this machine",
                 where=visible(request.base),
-                hint="builds of the recipe, such as 2.3, are in rigs only: name a source tree",
+                hint=f"name a source tree; 'sudo iolab rig build {self._rig.name}' makes the builds of "
+                "the rig, such as 2.3",
             )
         kernel = self._check()
         try:
@@ -183,21 +186,23 @@ class HostBuildMaker:
                 fresh.mkdir()
                 scripts.mkdir()
                 self._notify(f"{name}: sources")
-                revision = fetch_sources(request, fresh)
-                for patch in request.patches:
-                    apply_patch(patch, fresh)
+                with self._builder.locked() if userland else contextlib.nullcontext():
+                    revision = self._local.fetch(request, fresh)
                 self._prepare(name)
                 with self._directory.lock(scripts) as lock:
                     digest = self._send(fresh, name, lock)
+                    if userland is not None:
+                        self._send_userland(userland, name, lock)
                     self._notify(f"{name}: compiling on {self._host.name}")
-                    self._compile(name, kernel, scripts)
+                    words = [name, *([] if userland is None else [request.base])]
+                    self._compile(words, kernel, scripts)
                     work = self._work(name)
                     record = record_of(
                         request,
                         self._host.read_text(f"{work}/facts"),
                         digest=digest,
                         revision=revision,
-                        userland="",
+                        userland="" if userland is None else request.base,
                         version=self._host.read_text(f"{work}/new/version").strip(),
                         seconds=round(time.monotonic() - begin, 1),
                     )
@@ -260,19 +265,32 @@ class HostBuildMaker:
         self._directory.put(manifest, json.dumps(now))
         return tree_digest(now)
 
-    def _compile(self, name: str, kernel: str, scripts: Path) -> None:
+    def _send_userland(self, userland: Path, name: str, lock: Process) -> None:
+        """Copy the programs and libraries of a build of the rig; the kernel's modules are made
+        there."""
+        target = f"{self._work(name)}/base"
+        self._host.remove_tree(target)
+        self._host.make_directory(target)
+        files = [file for file in file_digests(userland) if not file.startswith("lib/modules/")]
+        self._directory.send(userland, files, target, lock, is_new=True)
+
+    def _compile(self, words: Sequence[str], kernel: str, scripts: Path) -> None:
+        """Run the script of the recipe with the name of the build and, if it has one, of the build
+        with its userland."""
+        name = words[0]
         script, work = self._recipe.run[0], self._work(name)
         shutil.copy(self._rig.directory / script, scripts / script)
         output = scripts / "output"
         begin = reported = time.monotonic()
         process = self._host.start(
-            ["sh", script, *self._recipe.run[1:], name],
+            ["sh", script, *self._recipe.run[1:], *words],
             cwd=scripts,
             stdout=output,
             stderr=scripts / "errors",
             environment={
                 "BUILD_DIRECTORY": work,
                 "BUILD_PROGRAMS": f"{self._directory.path}/.bin",
+                "BUILD_BASE": f"{work}/base",
                 "BUILD_KERNEL": kernel,
                 "BUILD_CACHE": f"{self._directory.path}/.work/.cache",
             },

@@ -44,6 +44,7 @@ for file in $(find source -name '*.c' | sort); do
     echo "${file##*/}" >> compiled
   fi
 done
+if [ -n "${2-}" ]; then cp -a "$BUILD_BASE/." new/; fi
 echo 2.3.4 > new/version
 ln -sf openzfs-program "$BUILD_PROGRAMS/zpool"
 echo "kernel $BUILD_KERNEL" > facts
@@ -140,7 +141,7 @@ def test_a_failure_is_one_line_and_the_older_build_stays(machine: Machine) -> No
     (tree / "module/bad.c").write_text("/x/module/bad.c:3:1: error: expected ';'\n")
     (tree / "module/arc.c").write_text("cc: error: No space left on device\n")
     failures = [
-        ("new=2.3", UsageError, "in rigs only"),
+        ("new=2.3", UsageError, "nor a build of the rig"),
         (f"new={tree}+{patch}", RunError, "does not apply to module/zil.c"),
         (f"new={tree}", RunError, "the disk is full"),
     ]
@@ -157,6 +158,34 @@ def test_a_failure_is_one_line_and_the_older_build_stays(machine: Machine) -> No
     assert HostBuilds(machine.host).records() == [record]
     (tree / "module/bad.c").unlink()
     assert machine.make(f"new={tree}").digest == record.digest
+
+
+def test_a_build_of_the_rig_gets_its_userland_from_here(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = machine.directory / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    home = cache / "iolab/rigs/small"
+    userland = home / "tree/opt/openzfs/2.3"
+    for name, text in (("version", "2.3.2-2\n"), ("sbin/zpool", "x"), ("lib/modules/6/m.ko", "x")):
+        (userland / name).parent.mkdir(parents=True, exist_ok=True)
+        (userland / name).write_text(text)
+    (userland / "sbin/zfs").symlink_to("zpool")
+    shutil.copytree(machine.tree, home / "fetched/2.3-2.3.2-2", symlinks=True)
+    record = machine.make(f"new=2.3+{machine.directory}/fix.patch")
+    assert (record.userland, list(record.patches)) == ("2.3", ["fix.patch"])
+    assert record.modules == {"zfs": ["patched", "id"]}
+    new = machine.builds / "new"
+    assert (new / "sbin/zfs").readlink() == Path("zpool")
+    assert not (new / "lib").exists()
+    patch = machine.directory / "fix.patch"
+    patch.write_text(PATCH.replace("module/zil.c", "cmd/zpool.c"))
+    with pytest.raises(RunError, match="the userland of this build comes from"):
+        machine.make(f"new=2.3+{patch}")
+    (userland / "build.json").write_text("{}")  # a build of the user is no build of the rig
+    with pytest.raises(UsageError, match="nor a build of the rig"):
+        machine.make("new=2.3")
 
 
 def test_files_of_others_are_not_touched(machine: Machine) -> None:

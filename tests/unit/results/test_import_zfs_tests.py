@@ -3,20 +3,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from iolab.errors import IolabError
 from iolab.results.imports.layouts.inference import infer_layouts
 from iolab.results.imports.layouts.path_columns import Sample
-from iolab.results.imports.layouts.zfs_tests import result_name, suite_layout
+from iolab.results.imports.layouts.zfs_tests import read_config, result_name, suite_layout
 from iolab.results.imports.tree import import_tree
 from iolab.results.open.results import Results
 from support.fio_files import iostat, job, output
 
 RUN = "{sync_type}.{bs}-ios.{numjobs:int}-threads.{filesystems:int}-filesystems"
-COLLECTORS = ("zpool.iostat", "vmstat", "mpstat", "arcstat", "dstat", "perf")
+COLLECTORS = ("zpool.iostat", "vmstat", "mpstat", "arcstat", "dstat", "perf", "prefetch")
+CONFIG: dict[str, Any] = {
+    "ncpus": "16",
+    "physmem": "68719476736",
+    "c_max": "34359738368",
+    "hostname": "perf1",
+    "kernel version": "Linux 6.1.0-9-amd64",
+    "disks": {"vda": "64G", "vdb": "1T"},
+    "tunables": {"zfs_arc_max": "0", "zfs_txg_timeout": "5"},
+}
+ZPOOL = """              capacity     operations     bandwidth    total_wait     disk_wait    syncq_wait
+pool        alloc   free   read  write   read  write   read  write   read  write   read  write
+----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----
+perfpool    1048576 8589934592  0  310  0  2539520  -  812345  -  612345  -  1024
+"""
 
 
 def suffixes(threads: Iterable[int], filesystems: str = "1") -> list[str]:
@@ -45,8 +64,11 @@ def write_suite(folder: Path, scale: float, minute: int, ending: str = ".ksh") -
             )
             (place / f"{test}{ending}.fio.{suffix}").write_text(text)
             for tag in COLLECTORS:
-                (place / f"{test}{ending}.{tag}.{suffix}").write_text("what it printed\n")
+                printed = ZPOOL if tag == "zpool.iostat" else "what it printed\n"
+                (place / f"{test}{ending}.{tag}.{suffix}").write_text(printed)
+            (place / f"{test}{ending}.perf.{suffix}.log").write_text("perf: nothing\n")
             (place / f"{test}{ending}.iostat.{suffix}").write_text(iostat([(800.0, 50.0)] * 10))
+    (place / "config.json").write_text(json.dumps(CONFIG))
     (folder / "log").write_text("Test: random_writes\n")
 
 
@@ -70,8 +92,83 @@ def test_one_run_of_the_suite(tmp_path: Path, ending: str) -> None:
         # each collector's file is with its own result
         names = {path.name for path in run.evidence.iterdir()}
         own = [name for name in names if f".{run.factors['numjobs']}-threads" in name]
-        assert len(own) == len(COLLECTORS) + 2, names
+        assert len(own) == len(COLLECTORS) + 3, names
         assert all(name.startswith(f"{run.factors['test']}{ending}.") for name in own)
+
+    environment = json.loads((runs[0].evidence / "environment.json").read_text())
+    assert environment["fingerprint"] == {
+        "kernel": "6.1.0-9-amd64",
+        "cpu": "16 CPUs",
+        "memory": "64 GiB",
+        "zfs_arc_max": "0",
+        "zfs_txg_timeout": "5",
+    }
+    assert Results(tmp_path / "out").environment()["facts"]["host name"] == "perf1"
+    assert imported.files["unknown"] == ["log"]
+
+
+def test_a_damaged_description_of_the_machine_is_no_environment(tmp_path: Path) -> None:
+    for number, text in enumerate(("", "{", "[]", '{"ncpus": "2"}', "[" * 100_000, "x" * 2**21)):
+        suite, out = tmp_path / f"suite-{number}", tmp_path / f"out-{number}"
+        write_suite(suite, 1.0, 0)
+        (suite / "perf_data/config.json").write_text(text)
+        imported = import_tree(suite, None, out)
+        assert imported.runs == 8
+        assert "perf_data/config.json" not in imported.files["evidence"]
+        assert not list(out.glob("runs/*/environment.json"))
+
+
+def test_a_result_that_is_cut_off_leaves_the_others(tmp_path: Path) -> None:
+    write_suite(tmp_path / "suite", 1.0, 0)
+    suffix = "sync.8k-ios.16-threads.1-filesystems"
+    path = tmp_path / "suite/perf_data" / f"random_writes.ksh.fio.{suffix}"
+    path.write_bytes(path.read_bytes()[:300])
+    imported = import_tree(tmp_path / "suite", None, tmp_path / "out")
+    assert (imported.runs, len(imported.files["damaged"])) == (8, 1)
+    levels = [run.verdict.level.value for run in Results(tmp_path / "out").runs]
+    assert levels.count("INVALID") == 1
+
+
+def test_normal_output_of_fio_is_named(tmp_path: Path) -> None:
+    """PERF_FIO_FORMAT=normal."""
+    write_suite(tmp_path / "suite", 1.0, 0)
+    for path in (tmp_path / "suite/perf_data").glob("*.fio.*"):
+        path.write_text(
+            "job: (g=0): rw=write, bs=(R) 8192B-8192B, ioengine=psync, iodepth=1\n"
+            "fio-3.33\nStarting 2 threads\njob: (groupid=0, jobs=2): err= 0: pid=1\n"
+        )
+    with pytest.raises(IolabError, match="normal output"):
+        import_tree(tmp_path / "suite", None, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys(CONFIG, _VALUES)))
+def test_hostile_values_are_left_out(config: dict[str, Any]) -> None:
+    environment = read_config(json.dumps(config).encode())
+    assert environment is not None
+    fingerprint = environment["fingerprint"]
+    assert all(isinstance(value, str) and len(value) <= 200 for value in fingerprint.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary())
+def test_any_bytes_are_no_description(data: bytes) -> None:
+    assert read_config(data) is None
+
+
+def test_many_long_values_are_bounded() -> None:
+    names = {f"parameter{number}": "x" * 1000 for number in range(1000)}
+    environment = read_config(json.dumps({**CONFIG, "tunables": names}).encode())
+    assert environment is not None
+    assert len(environment["fingerprint"]) == 3 + 256
 
 
 def test_several_runs_are_variants_and_repetitions(tmp_path: Path) -> None:
@@ -95,6 +192,7 @@ def test_names_of_the_suite() -> None:
     # a split of sizes has no size
     split = "async.bssplit-ios.32-threads.1-filesystems"
     assert suite_layout([f"random_readwrite.fio.{split}"]) is not None
+    assert result_name(f"a.ksh.perf.{suffix}.log") == f"a.ksh.fio.{suffix}"
     assert result_name(f"a.ksh.zpool.iostat.{suffix}") == f"a.ksh.fio.{suffix}"
     for name in ("", "fio.json", f"a.fio.{suffix}.json", "a.fio.sync.8k-ios", "a" * 10_000):
         assert suite_layout([name]) is None

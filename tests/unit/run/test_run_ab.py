@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,6 +63,7 @@ disk_iops = 170
 memory = "2g"
 target = { kind = "zpool", layout = "mirror:2", devices = "/dev/disk/by-id/virtio-disk*" }
 """
+DEVICES = [f"/dev/disk/by-id/virtio-disk{number}" for number in range(2)]
 BUILDS = ("2.1=/src/old", "2.3=/src/new")
 STATE = RigState(
     rig="openzfs",
@@ -107,6 +109,10 @@ class Rigs:
         monkeypatch.setattr(module, "machines", self.machines)
         monkeypatch.setattr("iolab.hosts.kinds.rig.machines", self.machines)
         monkeypatch.setattr(RigState, "running", property(lambda state: True))
+        monkeypatch.setattr(Ab, "connect", lambda ab: self.host if ab.request.host else None)
+        host_builds = SimpleNamespace(records=lambda: list(self.made), make=self._record)
+        monkeypatch.setattr(module, "HostBuilds", lambda host: host_builds)
+        monkeypatch.setattr(module, "HostBuildMaker", lambda *arguments: host_builds)
         monkeypatch.setattr(module, "up", self.up)
         monkeypatch.setattr(module, "down", self.down)
         monkeypatch.setattr(module, "RigHost", lambda options: self.host)
@@ -134,13 +140,14 @@ class Rigs:
         built: Callable[[BuildRecord], None] = lambda _: None,
     ) -> list[Done]:
         for request in requests:
-            self._stage(f"build {request.name}")
-            record = BuildRecord(
-                request.name, request.sources, f"d-{request.name}", "", {}, "", "2"
-            )
-            self.made.append(record)
-            built(record)
+            built(self._record(request))
         return []
+
+    def _record(self, request: BuildRequest) -> BuildRecord:
+        self._stage(f"build {request.name}")
+        record = BuildRecord(request.name, request.sources, f"d-{request.name}", "", {}, "", "2")
+        self.made.append(record)
+        return record
 
     def up(self, rig: str, names: Sequence[str], options: MachineOptions, *_: object) -> None:
         self._stage("up")
@@ -242,14 +249,63 @@ def test_a_failure_of_a_build_is_one_line(rigs: Rigs, capsys: pytest.CaptureFixt
     assert "up" not in rigs.calls
 
 
+def on_host(*more: str) -> list[str]:
+    target = [
+        part
+        for text in ("kind=zpool", "layout=mirror:2", f"devices={json.dumps(DEVICES)}")
+        for part in ("--target", text)
+    ]
+    return command("--host", "root@zeno1", *target, *more)
+
+
+def test_builds_are_made_and_measured_on_a_host(rigs: Rigs, tmp_path: Path) -> None:
+    assert run(on_host("--destructive")) == 0
+    assert rigs.calls == ["build 2.1", "build 2.3", "fio", "fio"]
+    summary = (tmp_path / "out/summary.md").read_text("utf-8")
+    repeated = summary.partition("### Repeat")[2]
+    assert "iolab ab --study" in repeated
+    assert "sudo" not in repeated
+    assert "--host root@zeno1" in repeated
+    assert "- disks:" not in summary
+    assert "emulated" not in summary
+    assert Ab.reopen(tmp_path / "out", print).request.host == "root@zeno1"
+
+
+@pytest.mark.parametrize("stage", ["build 2.3", "fio"], ids=["build", "run"])
+def test_each_stage_on_a_host_is_resumed(
+    stage: str, rigs: Rigs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rigs.failures[stage] = KeyboardInterrupt()
+    assert run(on_host("--destructive")) == 130
+    assert "iolab ab --resume -o out continues" in capsys.readouterr().err
+    before = len(rigs.calls)
+    assert run(["ab", "--resume", "-o", "out", "--destructive"]) == 0, capsys.readouterr().err
+    calls = rigs.calls[before:]
+    assert calls == (["build 2.1", "build 2.3"] if stage != "fio" else []) + ["fio", "fio"]
+
+
+def test_disks_of_a_host_are_not_overwritten_without_permission(
+    rigs: Rigs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(on_host()) == UsageError.exit_code
+    assert "--destructive" in capsys.readouterr().err.splitlines()[-1]
+    assert not rigs.calls
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
+        ([*command(), "--host", "local"], "names no machine that is reached by ssh"),
+        (
+            [*command(), "--host", "root@x", "--keep-up", "--destructive"],
+            "no machine of a rig is started",
+        ),
+        (["ab", "--resume", "-o", "x", "--host", "root@x"], "takes the directory"),
         (["ab", "--study", "s.toml", "--build", "old=/src"], "needs two builds"),
         (["ab", "--build", "a=/x", "--build", "b=/y"], "names no study"),
         (["ab", "--study", "s.toml", "--build", "a=/x", "--build", "a=/y"], "given twice"),
         (["ab", "--study", "s.toml", "--build", "a", "--build", "b=/y"], "is not a build"),
-        (["ab", "--resume"], "takes the directory alone"),
+        (["ab", "--resume"], "takes the directory"),
         (["ab", "--resume", "-o", "none"], "holds no comparison of builds"),
     ],
 )

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
+from iolab.hosts.ssh.host import SshHost
 from iolab.results.evidence.files import run_directories
 from iolab.run.builds.program_builds import ProgramBuilds
 from iolab.run.load.loop import LoadRunner
 from iolab.run.resuming.interrupts import Interrupts
+from support.sshd import sshd
 
 SOURCE = "#!/bin/sh\n: text\nsleep 0.002\n"
 HARMFUL = """--- a/tool
@@ -119,10 +121,38 @@ def test_a_failure_begins_again_where_it_stopped(
     assert request["machine"] == ""
 
 
+def test_builds_are_made_and_measured_on_a_host(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    builds = place / "opt/builds"
+    with sshd(place / "sshd", f"SetEnv IOLAB_BUILDS={builds}") as options:
+        host = SshHost(options).words
+        load = LoadRunner.run
+
+        def run_interrupted(runner: LoadRunner, *arguments: object) -> object:
+            interrupts = runner._interrupts
+            assert isinstance(interrupts, Interrupts)
+            interrupts.press()
+            return load(runner, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(LoadRunner, "run", run_interrupted)
+        assert ab("harmful", "--reduced", "--host", host) == 130
+        assert "iolab ab --resume -o out continues" in capfd.readouterr().err
+        monkeypatch.setattr(LoadRunner, "run", load)
+        assert run(["ab", "--resume", "-o", "out"]) == 0
+        assert len(list(run_directories(place / "out/results"))) == 4
+        assert len(list((builds / ".programs").iterdir())) == 2
+        assert not (place / "cache/iolab/builds").exists()
+        summary = (place / "out/summary.md").read_text()
+        assert "4 runs: 4 OK" in summary
+        assert f"- host: {options.address}:{options.port}" in summary
+        assert "--host" in summary.partition("### Repeat")[2]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--keep-up"], "--keep-up: the study has [builds] of a program"),
+        (["--keep-up"], "--keep-up: no machine of a rig is started"),
         (["--rig", "other"], "--rig: the study has [builds] of a program"),
     ],
 )

@@ -39,8 +39,14 @@ export const tick = signal<Tick | null>(null);
 /** Why the last wish was refused, in words; "" otherwise. */
 export const refused = signal("");
 
+/** Parts of the worksheet: what reads one of them is not rendered again when only the time changes. */
+export const graphs = computed(() => sheet.value.graphs);
+export const recording = computed(() => sheet.value.recording);
+export const compared = computed(() => sheet.value.compare);
+export const sheetName = computed(() => sheet.value.name);
+
 /** The recording that is shown. */
-export const facts = computed(() => recordings.value.find((each) => each.name === sheet.value.recording));
+export const facts = computed(() => recordings.value.find((each) => each.name === recording.value));
 
 /** All that was recorded so far. */
 export const whole = computed<Span>(() => {

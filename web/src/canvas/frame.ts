@@ -97,18 +97,50 @@ export function paintAwaited(
 	words: string,
 ): void {
 	const { box, span, colours } = frame;
-	context.fillStyle = colours.faint;
-	context.beginPath();
-	for (const [from, to] of inside(spans, span)) {
-		const right = xPixel(box, span, to);
-		for (let x = Math.ceil(xPixel(box, span, from) / DOTS) * DOTS; x < right; x += DOTS)
-			for (let y = box.top + (x % (2 * DOTS)) / 2; y < box.top + box.height; y += DOTS) context.rect(x, y, 1, 1);
+	const shown = inside(spans, span);
+	if (shown.length === 0) return;
+	context.fillStyle = dots(context, colours.faint, box.top) ?? colours.background;
+	for (const [from, to] of shown) {
+		const left = xPixel(box, span, from);
+		context.fillRect(left, box.top, xPixel(box, span, to) - left, box.height);
 	}
-	context.fill();
 	paintWords(context, frame, spans, words);
 }
 
-/** Of what is shown the time beside what is answered, but for what is blank. */
+let dotted: { key: string; pattern: CanvasPattern | null } = { key: "", pattern: null };
+
+/** Dots in two staggered columns, from `top` down, as sharp as the screen shows them; null where there is no canvas for them. */
+function dots(context: CanvasRenderingContext2D, colour: string, top: number): CanvasPattern | null {
+	const ratio = context.getTransform().a;
+	const key = `${colour} ${ratio}`;
+	if (dotted.key !== key) {
+		const tile = document.createElement("canvas");
+		const scale = Math.max(1, Math.round(ratio));
+		tile.width = 2 * DOTS * scale;
+		tile.height = DOTS * scale;
+		const pen = tile.getContext("2d");
+		if (pen) {
+			pen.fillStyle = colour;
+			pen.fillRect(0, 0, scale, scale);
+			pen.fillRect(DOTS * scale, (DOTS / 2) * scale, scale, scale);
+		}
+		dotted = { key, pattern: context.createPattern(tile, "repeat") };
+	}
+	const scale = 1 / Math.max(1, Math.round(ratio));
+	dotted.pattern?.setTransform(new DOMMatrix([scale, 0, 0, scale, 0, top]));
+	return dotted.pattern;
+}
+
+const widths = new Map<string, number>();
+
+/** The width of words in the text of canvases, in px. */
+function wordsWidth(context: CanvasRenderingContext2D, words: string): number {
+	const known = widths.get(words) ?? context.measureText(words).width;
+	widths.set(words, known);
+	return known;
+}
+
+/** Of what is shown the time that is not answered and not blank. */
 export function awaited(
 	answered: Readonly<[number, number]>,
 	span: Span,
@@ -145,11 +177,13 @@ function paintWords(
 	spans: readonly Readonly<[number, number]>[],
 	words: string,
 ): void {
+	const shown = inside(spans, span);
+	if (shown.length === 0) return;
 	context.font = FONT;
 	context.textAlign = "center";
 	context.textBaseline = "middle";
-	const wide = context.measureText(words).width + 16;
-	for (const [from, to] of inside(spans, span)) {
+	const wide = wordsWidth(context, words) + 16;
+	for (const [from, to] of shown) {
 		const [left, right] = [xPixel(box, span, from), xPixel(box, span, to)];
 		if (right - left < wide + 16 || box.height < 40) continue;
 		const [x, y] = [(left + right) / 2, box.top + box.height / 2];
@@ -219,7 +253,7 @@ export function paintValues(
 }
 
 /** How many marks of time have room. */
-export const timeMarks = (box: Box): number => Math.max(2, Math.floor(box.width / 80));
+export const timeMarks = (box: Box): number => Math.max(3, Math.floor(box.width / 80));
 
 /** Marks of time under the plot, from `foot` on; `day`: the day of the first of them. */
 export function paintTimes(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { computed, effect, signal } from "@preact/signals";
 import { ask } from "../api/client";
-import { type GraphSpec, SECOND, type Span, sheet } from "../api/worksheet";
+import { type GraphSpec, recording, SECOND, type Span, sheet } from "../api/worksheet";
 import { quantity, type Unit } from "../canvas/ticks";
 import type { Alert, AlertLine, AlertLog, AlertState, Alerts } from "../generated/api";
 import { breakdownOf } from "../lib/names";
@@ -77,7 +77,7 @@ export const lineValue = ({ value, unit }: AlertLine): string =>
 /** Lines of the log that say that an alert of the recording shown was raised. */
 export const raisedLines = computed(() =>
 	alerts.value.lines.filter(
-		(line) => line.event === "raised" && line.at_ns !== null && line.recording === sheet.value.recording,
+		(line) => line.event === "raised" && line.at_ns !== null && line.recording === recording.value,
 	),
 );
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
-import { edit, focus, type GraphSpec, sheet, USUAL_HEIGHT } from "../api/worksheet";
+import { compared, edit, focus, type GraphSpec, graphs, sheet, USUAL_HEIGHT } from "../api/worksheet";
 import { HIGHEST, LOWEST } from "./document-reader";
 
 /** Put a graph at another place among the graphs. */
@@ -31,8 +31,7 @@ const SHARE = 0.22;
 /** How high a graph is drawn: unless it was resized, alone it fills the screen, and on a high screen it is higher. */
 export function heightOf({ height }: Pick<GraphSpec, "height">): number {
 	if (height !== USUAL_HEIGHT) return height;
-	const { graphs, compare } = sheet.value;
-	const isAlone = graphs.length === 1 && compare === null;
+	const isAlone = graphs.value.length === 1 && compared.value === null;
 	const room = isAlone ? screenHeight.value : Math.round(SHARE * windowHeight.value);
 	return Math.min(HIGHEST, Math.max(height, room));
 }

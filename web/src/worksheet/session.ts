@@ -165,8 +165,10 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** The address says what is shown: at once after a rest, and else when it rests. A browser takes few addresses a second. */
 function remember(): void {
-	const text = `#${formatPlace(sheet.value, cursor.value)}`;
+	// while time moves the address is made once, at rest
+	void [sheet.value, cursor.value];
 	const write = () => {
+		const text = `#${formatPlace(sheet.peek(), cursor.peek())}`;
 		history.replaceState(null, "", `${location.pathname}${text}`);
 		written = location.hash;
 	};

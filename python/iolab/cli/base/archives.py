@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -219,8 +219,9 @@ class QueryOptions:
         return length
 
 
-def ask(path: Path, text: str, options: QueryOptions, columns: int) -> None:
-    """Answer a statistic of an archive or a folder and print it."""
+def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | None], int]) -> None:
+    """Answer a statistic of an archive or a folder and print it. columns: how many suit the output
+    of a breakdown."""
     from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
     from ...statistics.question import Question
     from .spans import span_of
@@ -228,6 +229,7 @@ def ask(path: Path, text: str, options: QueryOptions, columns: int) -> None:
     fleet = open_fleet(path)
     asked = FleetStatistic.parse(text, labels_of(fleet.recordings))
     recordings = asked.chosen(fleet.recordings)
+    count = columns(asked.statistic.breakdown or asked.by)
     span = span_of(recordings, options.start, options.end)
     for note in fleet.notes:
         say(f"note: {note}")
@@ -236,7 +238,7 @@ def ask(path: Path, text: str, options: QueryOptions, columns: int) -> None:
         return
     interval_ns = options.interval_ns()
     if options.explain:
-        question = Question.of(asked.statistic, span, interval_ns, columns, options.source)
+        question = Question.of(asked.statistic, span, interval_ns, count, options.source)
         _explain(recordings, question, options.style)
         return
     answer = ask_fleet(
@@ -245,7 +247,7 @@ def ask(path: Path, text: str, options: QueryOptions, columns: int) -> None:
         from_ns=span[0],
         until_ns=span[1],
         interval_ns=interval_ns,
-        columns=columns,
+        columns=count,
         source=options.source,
     )
     if isinstance(answer, dict):

@@ -73,9 +73,6 @@ columns_option = click.option(
     metavar="FIELDS",
     help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
 )
-trust_option = click.option(
-    "--trust", is_flag=True, help="Run the study's commands without asking."
-)
 
 
 class ShippedPath(click.Path):

@@ -5,6 +5,7 @@ heat map."""
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,7 @@ def command(
                 where=path,
                 hint="omit it" if refused == "--columns" else "ask one of the recordings",
             )
-        ask(path, statistic, options, _columns(style, "latency"))
+        ask(path, statistic, options, partial(_columns, style))
         return
     refuse_engine(path)
     parsed = parse(statistic)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import PATH, format_option, grouped, open_results, output_option, trust_option
+from ..base.options import PATH, format_option, grouped, open_results, output_option
 from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
+from ..study.options import TRUST
 
 if TYPE_CHECKING:
     from ...compare.rules.rules import Rule
@@ -157,7 +158,7 @@ class Measurement:
     help="Largest chance that a commit is wrongly good, and wrongly bad. Default: 0.05.",
 )
 @output_option("Directory for the results of each commit. Default: results/bisect.", required=False)
-@trust_option
+@TRUST
 @format_option("text", "json")
 @grouped(measurement="cli.results.history:Measurement")
 def bisect(

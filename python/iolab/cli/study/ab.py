@@ -3,23 +3,36 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.completion import complete_rigs
-from ..base.options import STUDY_PATH, grouped, output_option, trust_option
+from ..base.options import STUDY_PATH, grouped, output_option
 from ..base.output import say, steps, tell
-from .command import ChangeOptions, Runtime
+from ..base.signals import signals_interrupt
+from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
+    from ...hosts.kinds.rig import RigHost
+    from ...hosts.ssh.host import SshHost
     from ...results.open.results import Results
-    from ...run.builds.ab import Ab
+    from ...run.builds.ab import Ab, AbRequest
     from ...study.adapt import Changes
     from ...study.file.load import Study
+    from ...targets.base import Permissions
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where builds are made and measured: on a machine of a rig, or on another host."""
+
+    rig: str
+    host: str
 
 
 @click.command("ab")
@@ -38,56 +51,62 @@ if TYPE_CHECKING:
     "Of a program: other sources for a build of the study.",
 )
 @click.option("--reduced", is_flag=True, help="The study's reduced form, [reduced].")
-@click.option(
-    "--only",
-    metavar="FACTOR=LEVEL[,LEVEL]",
-    multiple=True,
-    help="Only these levels of a factor; repeatable.",
-)
-@click.option(
-    "--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Number of blocks."
-)
-@click.option("--runtime", type=Runtime(), metavar="TIME", help="Duration of every run.")
+@ONLY
+@REPETITIONS
+@RUNTIME
+@TARGET
+@WORKLOAD
 @click.option(
     "--rig",
     metavar="RIG",
     default="openzfs",
     show_default=True,
     shell_complete=complete_rigs,
-    help="The rig.",
+    help="The rig; with --host, its scripts build OpenZFS.",
+)
+@click.option(
+    "--host",
+    metavar="USER@MACHINE",
+    default="",
+    help="Build and measure on this machine instead, below /opt/iolab/builds.",
 )
 @output_option("Directory for all files. Default: results/ab-STUDY.", required=False)
-@click.option("--resume", is_flag=True, help="Continue an interrupted comparison; takes -o alone.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted comparison; needs -o.")
 @click.option("--keep-up", is_flag=True, help="Keep the machine up after the last run.")
-@trust_option
-@grouped(options="cli.study.command:ChangeOptions")
+@TRUST
+@DESTRUCTIVE
+@click.option("--force", is_flag=True, help="With --destructive: also where they hold data.")
+@grouped(
+    options="cli.study.options:ChangeOptions",
+    machine="cli.study.ab:Machine",
+    permissions="targets.base:Permissions",
+)
 def command(
     study: Path | None,
     options: ChangeOptions,
-    rig: str,
+    machine: Machine,
     output: Path | None,
     resume: bool,
     keep_up: bool,
     trust: bool,
+    permissions: Permissions,
 ) -> int:
     """Compare builds: build them, run a study with a variant for each build, and write the report
     and a summary for a pull request.
 
     Builds of OpenZFS run on a machine of a rig, which is started and deleted; building needs root.
-    If the study has [builds], the builds are of a program, and run on this machine. The directory
-    gets results/, report.html and summary.md. Ctrl-C keeps what is done, and --resume continues at
-    any stage; the machine stays up in between.
+    If the study has [builds], the builds are of a program, and run on this machine. With --host, both
+    are built and run there. The directory gets results/, report.html and summary.md. Ctrl-C keeps
+    what is done, and --resume continues at any stage; the machine stays up in between.
     """
     from ...errors import UsageError
-    from ...rigs.source_tree import with_absolute_paths
-    from ...run.builds.ab import Ab, AbRequest, ab_study, machine_name
-    from ...study.file.load import has_builds
+    from ...run.builds.ab import Ab, ab_study
     from .command import ask_trust
 
     if resume:
-        if study or options != ChangeOptions() or output is None:
+        if study or options != ChangeOptions() or machine.host or output is None:
             raise UsageError(
-                "takes the directory alone: everything else is recorded there",
+                "takes the directory: everything else is recorded there",
                 where="--resume",
                 hint="iolab ab --resume -o DIRECTORY",
             )
@@ -95,53 +114,84 @@ def command(
     else:
         if study is None:
             raise UsageError("names no study", where="ab", hint="such as --study studies/X.toml")
-        changes = replace(options, builds=()).changes()
-        sources = tuple(map(with_absolute_paths, options.builds))
-        is_here = has_builds(study)
-        if is_here and (keep_up or rig != "openzfs"):
-            raise UsageError(
-                "the study has [builds] of a program, which run on this machine",
-                where="--keep-up" if keep_up else "--rig",
-                hint="leave it out",
-            )
-        machine = "" if is_here else machine_name(study, sources)
-        request = AbRequest(study.absolute(), "" if is_here else rig, machine, sources, changes)
+        request = _request(study, options, machine)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
+    is_rig = bool(ab.request.machine)
+    if ab.request.host and not ab.request.is_of_program and not permissions.destructive:
+        raise UsageError(
+            f"the disks of the target on {ab.request.host} would be overwritten",
+            where="ab",
+            hint="allow it with --destructive, which --resume needs too",
+        )
+    if not is_rig and keep_up:
+        raise UsageError("no machine of a rig is started", where="--keep-up", hint="leave it out")
     loaded, changes = ab_study(ab.request)
     trusted = ask_trust(loaded, trust)
     if not resume:
         ab.begin()
-    if not ab.request.is_here:
-        ab.build()
-    code = _measure(ab, loaded, changes, trusted)
-    if code in (0, 5):
-        _write(ab)
-        if not keep_up and not ab.request.is_here:
-            ab.stop()
-    if code == 130 and ab.request.is_here:
+    code = 130
+    try:
+        with signals_interrupt():
+            code = _measure(ab, loaded, changes, trusted, permissions)
+            if code in (0, 5):
+                _write(ab)
+                if not keep_up:
+                    ab.stop()
+    except KeyboardInterrupt:
+        code = 130
+    if code == 130:
         say(f"iolab ab --resume -o {ab.directory} continues")
-    elif code == 130:
-        say(
-            f"the machine {ab.request.machine} is up: iolab ab --resume -o {ab.directory} continues, "
-            f"iolab rig down {ab.request.machine} deletes it"
-        )
+        if is_rig and ab.is_up:
+            name = ab.request.machine
+            say(f"the machine {name} is up: iolab rig down {name} deletes it")
     return code
 
 
-def _measure(ab: Ab, study: Study, changes: Changes, trusted: bool) -> int:
-    """Start the machine, if there is one, and run what is missing; the exit code."""
+def _request(study: Path, options: ChangeOptions, machine: Machine) -> AbRequest:
+    """The comparison by the options of the command."""
+    from ...errors import UsageError
+    from ...hosts.kinds.parse import ssh_host_named
+    from ...rigs.source_tree import with_absolute_paths
+    from ...run.builds.ab import AbRequest, machine_name
+    from ...study.file.load import has_builds
+
+    sources = tuple(map(with_absolute_paths, options.builds))
+    is_of_program = has_builds(study)
+    rig, host = machine.rig, machine.host
+    if is_of_program and rig != "openzfs":
+        raise UsageError(
+            "the study has [builds] of a program, which no rig makes",
+            where="--rig",
+            hint="leave it out",
+        )
+    if host:
+        ssh_host_named(host)
+    name = "" if is_of_program or host else machine_name(study, sources)
+    changes = replace(options, builds=()).changes()
+    return AbRequest(study.absolute(), "" if is_of_program else rig, name, sources, changes, host)
+
+
+def _measure(
+    ab: Ab, study: Study, changes: Changes, trusted: bool, permissions: Permissions
+) -> int:
+    """Make the builds, start the machine, if there is one, and run what is missing; the exit
+    code."""
     from ...errors import RunError
     from ...study.file.rig_tables import RigTable
     from .progress import Bar
 
     bar = Bar()
-    host = None if ab.request.is_here else ab.start(study.rig or RigTable())
-    try:
+    with contextlib.ExitStack() as stack:
+        host: RigHost | SshHost | None
+        host = far = ab.connect()
+        if far is not None:
+            stack.callback(far.close)
+        ab.build(far)
+        if ab.request.machine:
+            host = ab.start(study.rig or RigTable())
+            stack.callback(host.close)
         with bar:
-            ab.measure(changes, host, bar, trusted=trusted)
-    finally:
-        if host is not None:
-            host.close()
+            ab.measure(changes, host, bar, trusted=trusted, permissions=permissions)
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
@@ -159,18 +209,23 @@ def _write(ab: Ab) -> None:
     results = open_results(ab.results)
     with steps() as progress:
         html, cover = build_page(results, ab.directory, progress=progress)
-    is_here = ab.request.is_here
-    machine, is_emulated = ({}, False) if is_here else _machine_facts(ab)
-    names = ab.request.names
+    request = ab.request
+    machine: dict[str, str] = {}
+    is_emulated = False
+    if request.machine:
+        machine, is_emulated = _machine_facts(ab)
+    elif host := ab.connect():
+        machine = {"host": host.name}
+    names = request.names
     summary = pull_request_markdown(
-        f"{ab.request.study.stem}: {', '.join(names[1:])} against {names[0]}",
+        f"{request.study.stem}: {', '.join(names[1:])} against {names[0]}",
         results,
         cover,
         _program_facts(results, names)
-        if is_here
+        if request.is_of_program
         else {record.name: _build_facts(asdict(record)) for record in ab.records},
         machine,
-        [*([] if is_here else ["sudo"]), "iolab", "ab", *ab.request.arguments()],
+        [*(["sudo"] if request.machine else []), "iolab", "ab", *request.arguments()],
         is_emulated=is_emulated,
     )
     report, markdown = ab.directory / "report.html", ab.directory / "summary.md"

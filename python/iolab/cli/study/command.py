@@ -7,82 +7,22 @@ import contextlib
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import STUDY_PATH, grouped, output_option, trust_option
+from ..base.options import STUDY_PATH, grouped, output_option
 from ..base.output import on_terminal, say, tell, tell_json
+from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
     from ...hosts.base.host import Host
     from ...run.study import How
-    from ...study.adapt import Changes
     from ...study.file.load import Study
 
 
 _DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
 """Question about a study with commands, and about a study with hosts alone."""
-
-
-class Runtime(click.ParamType):  # type: ignore[type-arg]
-    """A duration as a study writes it; kept as typed."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text, once it reads as more than nothing."""
-        from ...errors import UsageError
-        from ...units import parse_fio_time
-
-        try:
-            if parse_fio_time(value) <= 0:
-                self.fail(f"'{value}' is not a time", param, ctx)
-        except UsageError as error:
-            self.fail(f"{error.message}; {error.hint}", param, ctx)
-        return str(value)
-
-
-@dataclass(frozen=True)
-class ChangeOptions:
-    """What differs from the study's file, as written."""
-
-    only: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    repetitions: int | None = None
-    until: tuple[str, ...] = ()
-    at_most: int | None = None
-    runtime: str | None = None
-    seed: int | None = None
-    target: tuple[str, ...] = ()
-    workload: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
-    again: bool = False
-    builds: tuple[str, ...] = ()
-    reduced: bool = False
-
-    def changes(self) -> Changes:
-        """The changes; UsageError where an option is wrong."""
-        from ...rigs.source_tree import with_absolute_paths
-        from ...study.adapt import Changes, parse_only, parse_target
-
-        return Changes(
-            only=parse_only(self.only),
-            variants=self.variants,
-            repetitions=self.repetitions,
-            runtime=self.runtime,
-            seed=self.seed,
-            target=parse_target(self.target),
-            again=self.again,
-            workload=parse_target(self.workload, "--workload"),
-            load=parse_target(self.load, "--load"),
-            builds=tuple(
-                with_absolute_paths(word) if "=" in word else word for word in self.builds
-            ),
-            reduced=self.reduced,
-            until=self.until,
-            at_most=self.at_most,
-        )
 
 
 @dataclass(frozen=True)
@@ -106,13 +46,7 @@ class Preview:
 @click.command("run")
 @click.argument("study", metavar="STUDY.toml", type=STUDY_PATH)
 @output_option("Directory for the results. Default: results/NAME.", required=False)
-@click.option(
-    "--only",
-    "only",
-    metavar="FACTOR=LEVEL[,LEVEL]",
-    multiple=True,
-    help="Only these levels of a factor; repeatable.",
-)
+@ONLY
 @click.option(
     "--variant",
     "variants",
@@ -120,12 +54,7 @@ class Preview:
     multiple=True,
     help='Only this variant; repeatable. With order = "sessions": the variant that can be measured now.',
 )
-@click.option(
-    "--repetitions",
-    type=click.IntRange(1, 10_000),
-    metavar="N",
-    help="Number of blocks. Default: as in the study.",
-)
+@REPETITIONS
 @click.option(
     "--until-decided",
     "until",
@@ -140,30 +69,15 @@ class Preview:
     metavar="N",
     help="With --until-decided: blocks at which an undecided study ends. Default: 20.",
 )
-@click.option(
-    "--runtime",
-    type=Runtime(),
-    metavar="TIME",
-    help="Duration of every run, such as 5s. Default: as in the study.",
-)
+@RUNTIME
 @click.option(
     "--seed",
     type=click.IntRange(0),
     metavar="N",
     help="Seed of the run order. Default: as in the study.",
 )
-@click.option(
-    "--target",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.",
-)
-@click.option(
-    "--workload",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.",
-)
+@TARGET
+@WORKLOAD
 @click.option(
     "--load",
     metavar="KEY=VALUE",
@@ -217,17 +131,15 @@ class Preview:
     "the study is done.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
-@trust_option
-@click.option(
-    "--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten."
-)
+@TRUST
+@DESTRUCTIVE
 @click.option(
     "--force",
     is_flag=True,
     help="With --destructive: also where they hold data. With --resume: also on a changed machine.",
 )
 @grouped(
-    options="cli.study.command:ChangeOptions",
+    options="cli.study.options:ChangeOptions",
     how="run.study:How",
     preview="cli.study.command:Preview",
 )

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.completion import complete_rigs
 from ..base.output import say, tell, tell_json
+from ..base.signals import signals_interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...hosts.kinds.rig import RigState
-    from ...hosts.ssh.host import SshHost
     from ...rigs.builds import BuildRecord
     from ...rigs.network import Link
 
@@ -117,6 +112,7 @@ def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...], host: str
 
     With --host only the builds are made, on that machine, by the scripts of the rig.
     """
+    from ...hosts.kinds.parse import ssh_host_named
     from ...rigs.builds import build_rig
     from ...rigs.host_builds import HostBuildMaker
     from ...rigs.kernels import parse_kernel
@@ -127,7 +123,7 @@ def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...], host: str
     kernel_requests = [parse_kernel(text) for text in kernels]
     if host is not None:
         _check_host_options(builds, kernels)
-        with _ssh_host(host) as machine:
+        with ssh_host_named(host) as machine:
             maker = HostBuildMaker(find_rig(rig), machine, say)
             for request in requests:
                 record = maker.make(request)
@@ -159,20 +155,6 @@ def _check_host_options(builds: tuple[str, ...], kernels: tuple[str, ...]) -> No
         raise UsageError("has no build to make", where="--host", hint="name it: --build NAME=TREE")
 
 
-def _ssh_host(text: str) -> SshHost:
-    """A machine that is reached by ssh; UsageError for any other."""
-    from ...errors import UsageError
-    from ...hosts.kinds.parse import host_named
-    from ...hosts.ssh.host import SshHost
-
-    host = host_named(text)
-    if not isinstance(host, SshHost):
-        raise UsageError(
-            "names no machine that is reached by ssh", where="--host", hint="such as root@zeno1"
-        )
-    return host
-
-
 @command.command()
 @_RIG
 @click.option(
@@ -185,6 +167,7 @@ def _ssh_host(text: str) -> SshHost:
 def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
     """List builds of your own: sources, patches, version, compiler, and how the sources were
     configured."""
+    from ...hosts.kinds.parse import ssh_host_named
     from ...hosts.kinds.rig import rig_home
     from ...rigs.builds import delete_build, records
     from ...rigs.host_builds import HostBuilds
@@ -192,7 +175,7 @@ def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
 
     programs: dict[str, list[str]] = {}
     if host is not None:
-        with _ssh_host(host) as machine:
+        with ssh_host_named(host) as machine:
             host_builds = HostBuilds(machine)
             if delete is not None:
                 host_builds.delete(delete)
@@ -349,6 +332,11 @@ def check(rig: str) -> int:
     is_flag=True,
     help="A reboot starts the machine again, with its files. Without it, the machine ends.",
 )
+@click.option(
+    "--count-instructions",
+    is_flag=True,
+    help="The machine's clock counts instructions, 1 ns each: other work here does not change what is measured there. Its CPU is emulated.",
+)
 def up(
     rig: str, name: str | None, count: int | None, memory: int | None, cpus: int | None, **more: Any
 ) -> int:
@@ -376,34 +364,17 @@ def up(
         _link(more["network"], more["mbps"], more["delay"]),
         more["allow_reboot"],
         more["kernel"],
+        more["count_instructions"],
     )
     names = (
         [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name]
     )
-    with _signals_interrupt():
+    with signals_interrupt():
         states = start(recipe.name, names, options, say)
     for state in states:
         address = f" at {state.address}" if state.address else ""
         tell(f"{state.name} is up{address}: iolab run STUDY --host rig:{state.name}")
     return 0
-
-
-@contextlib.contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP have the effect of Ctrl-C: machines that are starting are deleted."""
-    numbers = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is signal.SIG_DFL  # nohup remains in effect
-        and threading.current_thread() is threading.main_thread()
-    ]
-    for number in numbers:
-        signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def _check_name(name: str, kind: str) -> str:

@@ -14,6 +14,7 @@ from ... import registry
 from ...errors import UsageError
 from ..base.host import Host
 from ..base.options import Options
+from ..ssh.host import SshHost
 
 _FORMS = (
     "write local, rig:NAME, USER@HOST or USER@HOST:PORT (ssh:HOST where ssh itself knows the user)"
@@ -25,6 +26,16 @@ def host_named(text: str) -> Host:
     kind, values = _parse_url(text)
     plugin = registry.load("host", kind)
     return cast(Host, plugin(cast(type[Options], plugin.options).model_validate(values)))
+
+
+def ssh_host_named(text: str) -> SshHost:
+    """A machine that is reached by ssh, not yet connected to; UsageError for any other host."""
+    host = host_named(text)
+    if not isinstance(host, SshHost):
+        raise UsageError(
+            "names no machine that is reached by ssh", where="--host", hint="such as root@zeno1"
+        )
+    return host
 
 
 def _from_json(text: str) -> tuple[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ accounted for."""
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -19,13 +20,14 @@ from ... import __version__
 from ...errors import ResultsError, UsageError
 from ...untrusted_text import writable
 from ..derive.sections import PROCESSES
-from ..evidence.files import RUNS, write_plan
+from ..evidence.files import ENVIRONMENT_FILE, RUNS, write_plan
 from ..evidence.manifest import Manifest, write_manifest
 from ..evidence.model import RunPlan
 from .account import Imported, Tally, account
 from .assignment import Assignment
 from .layouts.layout import parse_layout
 from .layouts.path_words import is_baseline
+from .layouts.zfs_tests import CONFIG, MOST_CONFIG, read_config, result_name
 from .own_results import copy_own_results, is_own_results
 from .reading import folder_of, join_files, kind_of, read_source
 from .runs import Run, RunBuilder
@@ -185,6 +187,7 @@ class _Import:
         self._source, self._where = source, where
         self._reading = read_source(source)
         self._tally = Tally()
+        self._environments: dict[str, dict[str, Any]] = {}
         self.assignment = Assignment(source, self._reading, where, self._tally)
 
     def write(
@@ -211,7 +214,9 @@ class _Import:
         evidence = self._evidence(runs)
         placed: dict[Path, Path] = {}
         for run, plan in zip(runs, plans, strict=True):
-            _put(made / RUNS / plan.run, run, plan, evidence.get(id(run), []), how, placed)
+            environment = self._environments.get(run.main.result.folder)
+            run_dir, files = made / RUNS / plan.run, evidence.get(id(run), [])
+            _put(run_dir, run, plan, files, how, placed, environment)
         self._count_results(runs)
         factors = list(dict.fromkeys(factor for plan in plans for factor in plan.factors))
         outputs = {
@@ -278,6 +283,11 @@ class _Import:
                 for run in by_result.get(path, ()):
                     files_of_run.setdefault(id(run), []).append(file)
         for file in rest:
+            if owners := self._runs_of_config(file, runs):
+                self._tally.count("evidence", [file.path])
+                for run in owners:
+                    files_of_run.setdefault(id(run), []).append(file)
+                continue
             kind = kind_of(file)
             self._tally.count(
                 "unknown" if kind is None else "traces" if kind == "trace" else "unattached",
@@ -294,6 +304,30 @@ class _Import:
             )
         return files_of_run
 
+    def _runs_of_config(self, file: SourceFile, runs: Sequence[Run]) -> list[Run]:
+        """The runs of OpenZFS's performance suite that a file describes the machine of; the
+        environment is kept."""
+        folder, _, name = file.path.rpartition("/")
+        if name != CONFIG or file.size > MOST_CONFIG:
+            return []
+        owners = [
+            run
+            for run in runs
+            if run.main.result.folder == folder
+            and run.main.result.plan is None
+            and result_name(run.main.result.path.rpartition("/")[2])
+        ]
+        if not owners:
+            return []
+        try:
+            environment = read_config(file.place.read_bytes())
+        except OSError:
+            return []
+        if environment is None:
+            return []
+        self._environments[folder] = environment
+        return owners
+
     def _count_results(self, runs: Sequence[Run]) -> None:
         results = {part.result.path: part.result for run in runs for part in run.parts}
         for path, result in results.items():
@@ -307,10 +341,15 @@ def _put(
     files: Sequence[SourceFile],
     how: str,
     placed: dict[Path, Path],
+    environment: Mapping[str, Any] | None,
 ) -> None:
     """The run's directory. A file that several runs share is written once and linked."""
     run_dir.mkdir(parents=True)
     names_in_use = {"run.json"}
+    if environment is not None:
+        names_in_use.add(ENVIRONMENT_FILE)
+        text = json.dumps(environment, indent=1) + "\n"
+        (run_dir / ENVIRONMENT_FILE).write_text(text, "utf-8")
     folder = run.main.result.folder
     results = [part.result.file for part in run.parts]
     names: list[str] = []

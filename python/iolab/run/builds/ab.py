@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study of builds: builds of OpenZFS on a machine of a rig, or builds of a program here.
+"""A study of builds: builds of OpenZFS on a machine of a rig or on a host that is reached by ssh, or
+builds of a program here or on such a host.
 
 `ab.json` in the directory has the request and the builds that were made, so that each stage can be
 interrupted and resumed:
 
-1. `build`: compile the builds and put them into the image of the rig;
-2. `start`: start the machine, or use it where it is up;
+1. `build`: compile the builds, and put them into the image of the rig or below `/opt/iolab/builds` of
+   the host;
+2. `start`: start the machine of the rig, or use it where it is up;
 3. `measure`: run the study, with a variant for each build;
-4. `stop`: delete the machine.
+4. `stop`: delete the machine of the rig.
 
-Builds of a program (`[builds]` of the study) are made and measured on this machine in stage 3.
+Builds of a program (`[builds]` of the study) are made in stage 3, by the study.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from typing import Any
 
 from ...errors import ResultsError, UsageError
 from ...files import read_regular, write_atomically
+from ...hosts.kinds.parse import ssh_host_named
 from ...hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
+from ...hosts.ssh.host import SshHost
 from ...rigs.builds import BuildRecord, build_rig, records
+from ...rigs.host_builds import HostBuildMaker, HostBuilds
 from ...rigs.machine import down, up
 from ...rigs.qemu import Disks, MachineOptions
 from ...rigs.recipe import find_rig
@@ -32,6 +37,7 @@ from ...rigs.source_tree import parse_request
 from ...study.adapt import Changes, flatten
 from ...study.file.load import Study, load_study
 from ...study.file.rig_tables import RigTable
+from ...targets.base import Permissions
 from ..progress import ProgressListener
 from ..study import How, run_study
 
@@ -45,10 +51,11 @@ class AbRequest:
 
     Attributes:
         study: the study file.
-        rig, machine: the recipe, and the name of the machine that is started; empty for builds of a
-        program.
+        rig: the recipe with the scripts that build OpenZFS; empty for builds of a program.
+        machine: the name of the machine that is started; empty if none is.
         builds: `NAME=SOURCES` each; the first is the baseline.
         changes: of the study, without the builds.
+        host: the machine that is reached by ssh, as on a command line; empty without one.
     """
 
     study: Path
@@ -56,11 +63,12 @@ class AbRequest:
     machine: str
     builds: tuple[str, ...]
     changes: Changes
+    host: str = ""
 
     @property
-    def is_here(self) -> bool:
-        """Whether the builds are of a program, and measured on this machine."""
-        return not self.machine
+    def is_of_program(self) -> bool:
+        """Whether the builds are of a program, not of OpenZFS."""
+        return not self.rig
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,6 +83,7 @@ class AbRequest:
             "machine": self.machine,
             "builds": list(self.builds),
             "changes": self.changes.as_data(),
+            "host": self.host,
         }
 
     @classmethod
@@ -86,13 +95,15 @@ class AbRequest:
             str(data["machine"]),
             tuple(map(str, data["builds"])),
             Changes.from_data(data["changes"]),
+            str(data.get("host", "")),
         )
 
     def arguments(self) -> list[str]:
         """As arguments of `iolab ab`."""
         builds = [part for text in self.builds for part in ("--build", text)]
         rig = [] if self.rig in ("", "openzfs") else ["--rig", self.rig]
-        return ["--study", str(self.study), *rig, *builds, *self.changes.arguments()]
+        host = ["--host", self.host] if self.host else []
+        return ["--study", str(self.study), *rig, *host, *builds, *self.changes.arguments()]
 
 
 def machine_name(study: Path, builds: tuple[str, ...]) -> str:
@@ -102,10 +113,10 @@ def machine_name(study: Path, builds: tuple[str, ...]) -> str:
 
 
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:
-    """The study with a variant for each build, on the machine that the study describes, or here.
+    """The study with a variant for each build, with the target of `[rig]` on a machine of a rig.
 
-    Raises UsageError for fewer than two builds or, on a rig, a target that is not a pool, StudyError
-    for an invalid study.
+    Raises UsageError for fewer than two builds or, of OpenZFS, a target that is not a pool,
+    StudyError for an invalid study.
     """
     if len(request.builds) < 2:
         raise UsageError(
@@ -113,8 +124,9 @@ def ab_study(request: AbRequest) -> tuple[Study, Changes]:
             where="--build",
             hint="such as --build old=2.3 --build new=2.3+fix.patch",
         )
-    if request.is_here:
-        changes = replace(request.changes, builds=request.builds)
+    if not request.machine:
+        builds = request.builds if request.is_of_program else request.names
+        changes = replace(request.changes, builds=builds)
         return load_study(request.study, changes), changes
     plain = load_study(request.study)
     table = plain.rig or RigTable()
@@ -173,27 +185,42 @@ class Ab:
             raise ResultsError(f"can't be read: {error}", where=path) from None
         return ab
 
-    def build(self) -> None:
-        """Make the builds that are missing in the rig."""
-        rig = find_rig(self.request.rig)
-        existing = {record.name: record for record in records(rig_home(rig.name))}
-        if self.records and all(
-            (other := existing.get(record.name)) and other.digest == record.digest
-            for record in self.records
-        ):
-            build_rig(rig, (), self._said)
+    def connect(self) -> SshHost | None:
+        """The host that is reached by ssh; None where the request has none."""
+        return ssh_host_named(self.request.host) if self.request.host else None
+
+    def build(self, host: SshHost | None) -> None:
+        """Make the builds of OpenZFS that are missing on the host, or in the rig."""
+        if self.request.is_of_program:
             return
+        rig = find_rig(self.request.rig)
+        existing = records(rig_home(rig.name)) if host is None else HostBuilds(host).records()
+        digests = {record.name: record.digest for record in existing}
+        requests = [parse_request(text) for text in self.request.builds]
+        if self.records and all(
+            digests.get(record.name) == record.digest for record in self.records
+        ):
+            requests = []
         builds: list[BuildRecord] = []
-        build_rig(
-            rig, [parse_request(text) for text in self.request.builds], self._said, builds.append
-        )
-        self.records = tuple(builds)
-        self._write()
+        if host is None:
+            build_rig(rig, requests, self._said, builds.append)
+        else:
+            maker = HostBuildMaker(rig, host, self._said)
+            builds += map(maker.make, requests)
+        if requests:
+            self.records = tuple(builds)
+            self._write()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the machine of the rig runs."""
+        name = self.request.machine
+        return any(state.running for state in machines() if state.name == name)
 
     def start(self, table: RigTable) -> RigHost:
         """The machine, started where it is not up."""
         name = self.request.machine
-        if not any(state.running for state in machines() if state.name == name):
+        if not self.is_up:
             self._said(f"{name}: starting")
             disks = Disks(
                 table.disks,
@@ -208,19 +235,34 @@ class Ab:
         return RigHost(RigOptions(name=name))
 
     def measure(
-        self, changes: Changes, host: RigHost | None, listener: ProgressListener, *, trusted: bool
+        self,
+        changes: Changes,
+        host: RigHost | SshHost | None,
+        listener: ProgressListener,
+        *,
+        trusted: bool,
+        permissions: Permissions,
     ) -> None:
         """Run what is missing of the study. The disks of a machine of a rig may be overwritten: it
         was made for this comparison. `host`: None for this machine."""
+        is_rig = bool(self.request.machine)
         run_study(
             self.request.study,
             self.results,
-            how=How(changes=changes, resume=True, destructive=host is not None, force=host is not None, trusted=trusted), listener=listener, host=host,
+            How(
+                changes,
+                resume=True,
+                destructive=is_rig or permissions.destructive,
+                force=is_rig or permissions.force,
+                trusted=trusted,
+            ),
+            listener=listener,
+            host=host,
         )
 
     def stop(self) -> None:
-        """Delete the machine where it exists."""
-        if any(state.name == self.request.machine for state in machines()):
+        """Delete the machine of the rig where it exists."""
+        if self.request.machine and any(state.name == self.request.machine for state in machines()):
             down(self.request.machine)
 
     def _write(self) -> None:

@@ -10,6 +10,7 @@ import {
 	type Frame,
 	inside,
 	joined,
+	type MARGINS,
 	marginsOf,
 	paintArea,
 	paintAwaited,
@@ -23,6 +24,7 @@ import {
 	timeMarks,
 	within,
 } from "../../canvas/frame";
+import { beforeNextFrame, drop } from "../../canvas/frames";
 import { Heat } from "../../canvas/heat";
 import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/lost";
 import { Plate } from "../../canvas/overscan";
@@ -35,11 +37,10 @@ import { heightOf, screenHeight, windowHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
 import { idleInRuns, unrecorded } from "../recorded";
 import { handlesOf } from "./brush";
+import { moves } from "./motion";
 import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
 
-/** After so many ms without movement scales are made anew. */
-const SETTLE = 180;
 /** The page's text in CSS pixels for which the sizes of canvases are made. */
 const TEXT = 15;
 
@@ -53,8 +54,6 @@ export interface Drawn {
 	spec: GraphSpec;
 	/** The id of the state that holds its mark: two graphs of one specification have one each. */
 	marks: string;
-	/** Say that it moves: its scales stay until it rests. */
-	moves: () => void;
 	draw: () => void;
 	/** Called after a drag marked a part. */
 	marked?: () => void;
@@ -79,41 +78,31 @@ export function drawingOf(
 	now: () => Pick<Drawn, "spec" | "content" | "marks">,
 ): Drawing {
 	const plate = new Plate();
-	let [frame, version] = [0, 0];
-	let moving: ReturnType<typeof setTimeout> | undefined;
+	// an opaque canvas is put on the screen without being mixed with what is below it
+	const context = canvas.getContext("2d", { alpha: false });
+	let version = 0;
 	let known: Content | null = null;
+	let layout: Layout | null = null;
+	let around: readonly unknown[] = [];
 	const blanks = blanksOf();
 	const drawn: Drawn = {
 		box: { left: 0, top: 0, width: 1, height: 1 },
 		span: { from: 0, to: 1 },
 		zoom: 1,
 		...now(),
-		moves: () => {
-			clearTimeout(moving);
-			moving = setTimeout(() => {
-				moving = undefined;
-				ask();
-			}, SETTLE);
-		},
 		draw: () => ask(),
 	};
-	const ask = () => {
-		if (frame === 0) frame = requestAnimationFrame(draw);
-	};
+	const ask = () => beforeNextFrame(draw);
 	const draw = () => {
-		frame = 0;
 		const { spec, content, marks } = now();
-		const context = canvas.getContext("2d");
-		const width = place.clientWidth;
+		const isMoving = moves(spec).peek();
+		// reading it makes the browser lay out what changed in this frame
+		if (!isMoving || !layout) layout = layoutOf(place);
+		const { width, zoom, room } = layout;
 		if (!context || width === 0) return;
-		const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
 		const ratio = devicePixelRatio * zoom;
-		const room = marginsOf(width / zoom);
-		const around = room.top + STRIP + room.bottom;
-		screenHeight.value = heightLeft(place, zoom) - around;
-		windowHeight.value = innerHeight / zoom;
 		const height = untracked(() => heightOf(spec));
-		const size = { width: Math.max(260, width / zoom), height: height + around };
+		const size = { width: Math.max(260, width / zoom), height: height + room.top + STRIP + room.bottom };
 		sized(canvas, size, ratio, zoom);
 		const shown = untracked(() => spanOf(spec));
 		const origin = content?.origin ?? shown.from;
@@ -128,9 +117,20 @@ export function drawingOf(
 		Object.assign(drawn, { box, span, zoom, content, spec, marks });
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		const theme = colours.peek();
-		context.fillStyle = theme.background;
-		context.fillRect(0, 0, size.width, size.height);
 		const look = { box, span, colours: theme };
+		if (content) {
+			if (content !== known) version++;
+			if ((!isMoving || content !== known) && content.settle(span, box)) version++;
+			known = content;
+		}
+		const isLossy = content !== null && anyLost(content.lost);
+		const about = [content, version, theme, ratio, canvas.width, canvas.height];
+		// a strip of losses moves with time, and its name is next to it
+		const isSame = content !== null && !isLossy && about.every((each, i) => each === around[i]);
+		around = about;
+		context.fillStyle = theme.background;
+		if (isSame) clearMoving(context, box, size);
+		else context.fillRect(0, 0, size.width, size.height);
 		const blank = blanks(content, origin);
 		const late = content?.answered ? awaited(content.answered, span, blank) : [];
 		if (marks === spec.id) tellLost(spec.id, span, content);
@@ -142,9 +142,6 @@ export function drawingOf(
 			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {
-			if (content !== known) version++;
-			if ((moving === undefined || content !== known) && content.settle(span, box)) version++;
-			known = content;
 			tellOutside(spec.id, content);
 			within(context, box, () => {
 				plate.draw(context, content, version, { ...look, ratio });
@@ -161,12 +158,14 @@ export function drawingOf(
 				paintMarks(context, look, content, [mark, state.listed.peek()], state.band.peek());
 				if (mark) paintHandles(context, handlesOf(drawn, mark), theme);
 			});
-			if (anyLost(content.lost)) strip(context, look, content);
-			paintValues(context, look, content.axis, content.ticks());
-			content.legend(context, box, theme);
+			if (isLossy) strip(context, look, content);
+			if (!isSame) {
+				paintValues(context, look, content.axis, content.ticks());
+				content.legend(context, box, theme);
+			}
 		} else paintValues(context, look, { low: 0, high: 1, scale: "linear" }, []);
 		const ticks = timeTicks(origin, span.from, span.to, timeMarks(box), whole.peek().from);
-		const foot = box.top + box.height + (content && anyLost(content.lost) ? STRIP : 0);
+		const foot = box.top + box.height + (isLossy ? STRIP : 0);
 		paintTimes(context, look, ticks, foot, dayOf(shown.from));
 		lines(hover.peek(), cursor.peek());
 		drawn.painted?.();
@@ -193,10 +192,39 @@ export function drawingOf(
 		band("second", second?.from ?? null, second?.until ?? 0);
 	};
 	const end = () => {
-		cancelAnimationFrame(frame);
-		clearTimeout(moving);
+		drop(draw);
 	};
 	return { drawn, ask, lines, end };
+}
+
+/** What the page gives a plot: its width in CSS pixels, and the zoom of its text. */
+interface Layout {
+	width: number;
+	zoom: number;
+	room: typeof MARGINS;
+}
+
+/** Read the layout of a plot, and keep the room that a graph alone has. */
+function layoutOf(place: HTMLElement): Layout {
+	const width = place.clientWidth;
+	const zoom = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / TEXT || 1;
+	const room = marginsOf(width / zoom);
+	if (width > 0) {
+		screenHeight.value = heightLeft(place, zoom) - room.top - STRIP - room.bottom;
+		windowHeight.value = innerHeight / zoom;
+	}
+	return { width, zoom, room };
+}
+
+/** Marks of time end so far below a plot, in px; numbers of the vertical axis reach as far. */
+const MARK = 7;
+
+/** Clear what moves with time: the plot and the marks of time, between the axis of values and the legend, which stay. */
+function clearMoving(context: CanvasRenderingContext2D, box: Box, size: { width: number; height: number }): void {
+	const foot = box.top + box.height;
+	context.fillRect(box.left, box.top, box.width, box.height);
+	context.fillRect(box.left - 1, foot + 1, box.width + 2, MARK - 1);
+	context.fillRect(0, foot + MARK, size.width, size.height - foot - MARK);
 }
 
 /** Below this width, in CSS pixels, the list lies below the plot. */

@@ -23,6 +23,7 @@ import {
 import { cursorOf, dragMark, type Grip, gripAt, moveMark } from "./brush";
 import { inPlot, pointOf, type Spot, spotAt } from "./data-position";
 import type { Drawn } from "./drawing";
+import { move } from "./motion";
 import { stateOf } from "./state";
 
 /** What pointer, wheel and keys do on a graph. */
@@ -81,7 +82,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 		const point = at(event);
 		if (where(point) === "" || !drawn.content) return;
 		event.preventDefault();
-		drawn.moves();
+		move(drawn.spec);
 		const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) && !event.shiftKey;
 		if (sideways) return pan(drawn, event.deltaX / drawn.box.width);
 		const factor = 1.0015 ** (event.deltaY || event.deltaX);
@@ -109,7 +110,7 @@ export function gestures(drawn: Drawn, canvas: HTMLCanvasElement): Gestures {
 				const point = at(now);
 				if (distance(start, point) <= FEW) return;
 				if (mode === "pan") {
-					drawn.moves();
+					move(drawn.spec);
 					setSpan(drawn.spec, round(moved(span, whole.peek(), (start[0] - point[0]) / drawn.box.width)));
 					return;
 				}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { computed } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { answerOf, problemOf, waitsOf } from "../../api/feed";
 import { painterOf } from "../../api/painters";
 import type { Drawable } from "../../api/question";
 import { trouble } from "../../api/served";
-import { catalogue, type GraphSpec, sheet, whole } from "../../api/worksheet";
+import { catalogue, type GraphSpec, recording, whole } from "../../api/worksheet";
 import type { Content } from "../../canvas/content";
 import { Heat } from "../../canvas/heat";
 import { lostWords } from "../../canvas/lost";
@@ -31,8 +30,6 @@ import { amount, counted, rate } from "./values";
 import { WhoIsThis } from "./who";
 
 export { graphKeys } from "./keys";
-
-const recording = computed(() => sheet.value.recording);
 
 /** A graph: its statistic, controls, left panel, the plot, and what was marked in it. It draws itself anew only when it changes. */
 export function GraphView({ spec }: { spec: GraphSpec }) {

@@ -11,6 +11,7 @@ import { marks as recordingMarks } from "../marks";
 import { unrecorded } from "../recorded";
 import { type Drawn, drawingOf } from "./drawing";
 import { type Gestures, gestures } from "./gestures";
+import { moves } from "./motion";
 import { reveal } from "./reveal";
 import { forget, stateOf } from "./state";
 
@@ -57,6 +58,7 @@ export function TimeGraph({
 				recordingMarks.value,
 				alerts.value,
 				zone.value,
+				moves(latest.current.spec).value,
 			];
 			drawing.ask();
 		});

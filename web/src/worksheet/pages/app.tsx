@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { refusal, unreachable } from "../../api/answer-cache";
 import { trouble } from "../../api/served";
-import { refused, sheet } from "../../api/worksheet";
+import { graphs, recording, refused, sheetName } from "../../api/worksheet";
 import { besides } from "../../lib/errors";
 import { followAlerts } from "../alerts-now";
 import { AddDialog } from "../dialogs/add";
@@ -48,14 +48,13 @@ export function WorksheetApp() {
 }
 
 function Graphs() {
-	const { graphs } = sheet.value;
 	return (
 		<>
 			<Overview />
 			{!offline.value && <OdditiesPanel />}
-			{graphs.length === 0 && !offline.value && <Empty />}
+			{graphs.value.length === 0 && !offline.value && <Empty />}
 			<div class="graphs">
-				{graphs.map((spec) => (
+				{graphs.value.map((spec) => (
 					<Frame key={spec.id} spec={spec} />
 				))}
 			</div>
@@ -88,5 +87,5 @@ const LOST = "The service is not reached. What is shown stays; the page retries 
 const UNREAD = "What is shown stays; the page checks every two seconds and then continues.";
 
 function title(): void {
-	document.title = [sheet.value.name, sheet.value.recording, "iolab"].filter(Boolean).join(" · ");
+	document.title = [sheetName.value, recording.value, "iolab"].filter(Boolean).join(" · ");
 }

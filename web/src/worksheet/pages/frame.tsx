@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { close, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
+import { close, compared, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
 import { alertFrom, draft } from "../alerts-now";
 import { heightOf, place, resize, shift } from "../arrangement";
 import { DifferenceView } from "../dialogs/compare";
@@ -108,7 +108,7 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 				</button>
 				<button
 					type="button"
-					class="small"
+					class="small widen"
 					title={spec.width === 2 ? "Half as wide (/)" : "As wide as the page (/)"}
 					aria-label={spec.width === 2 ? "Half as wide" : "As wide as the page"}
 					onClick={() => change({ width: spec.width === 2 ? 1 : 2 })}
@@ -126,7 +126,7 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 				</button>
 			</div>
 			<GraphView spec={spec} />
-			{sheet.value.compare && <DifferenceView spec={spec} />}
+			{compared.value && <DifferenceView spec={spec} />}
 			<Edge spec={spec} />
 		</section>
 	);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { unreachable } from "../../api/answer-cache";
-import { behind, facts, recordings, sheet, tick } from "../../api/worksheet";
+import { behind, facts, recording, recordings, sheetName, tick } from "../../api/worksheet";
 import { quantity } from "../../canvas/ticks";
 import { visible } from "../../lib/names";
 import { theme, toggleTheme } from "../../lib/theme";
@@ -23,7 +23,7 @@ export function Header() {
 	return (
 		<header class="top">
 			<h1>{offline.value ? "iolab" : <a href="/start">iolab</a>}</h1>
-			{offline.value ? <span class="quiet">{visible(sheet.value.recording)}, saved to a file</span> : <Recording />}
+			{offline.value ? <span class="quiet">{visible(recording.value)}, saved to a file</span> : <Recording />}
 			{!offline.value && (
 				<nav aria-label="Pages">
 					{VIEWS.map((each) => (
@@ -52,10 +52,10 @@ export function Header() {
 					<button
 						type="button"
 						id="sheets"
-						title={sheet.value.name || undefined}
+						title={sheetName.value || undefined}
 						onClick={() => (opened.value = "sheets")}
 					>
-						{sheet.value.name || "Save, open"}
+						{sheetName.value || "Save, open"}
 					</button>
 					<button type="button" id="share" disabled={sharing.value} onClick={() => void shareSheet()}>
 						{sharing.value ? "Making the file" : "Share"}
@@ -88,7 +88,7 @@ function Recording() {
 			<select
 				id="recording"
 				title="The recording that is shown (R)"
-				value={sheet.value.recording}
+				value={recording.value}
 				onChange={(event) => choose(event.currentTarget.value).catch(refuse)}
 			>
 				{recordings.value.map((each) => (
@@ -122,11 +122,11 @@ const raisedWords = () =>
 
 /** How far the recording is, and what it lost. */
 function status(): string {
-	const recording = facts.value;
-	if (!recording) return "";
+	const shown = facts.value;
+	if (!shown) return "";
 	const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, each) => all + each, 0);
 	const now = tick.value;
-	const words = [recording.host, `${thousands(sum((now ?? recording).events))} I/Os`];
+	const words = [shown.host, `${thousands(sum((now ?? shown).events))} I/Os`];
 	if (now) words.push(`${thousands(sum(now.lost))} lost`, unreachable.value ? "not reached" : now.state);
 	else words.push(lostOf(marks.value.lost));
 	if (now?.live && behind.value > 0)

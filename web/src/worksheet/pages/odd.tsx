@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { ask } from "../../api/client";
-import { add, edit, focus, type Span, sheet, spanOf, whole } from "../../api/worksheet";
+import { add, edit, focus, recording, type Span, sheet, spanOf, whole } from "../../api/worksheet";
 import type { Odd, OddChange, Oddity } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
 import { breakdownOf, visible } from "../../lib/names";
@@ -93,7 +93,7 @@ export function OdditiesPanel() {
 	useEffect(() => {
 		if (found) home.current?.scrollIntoView?.({ block: "nearest" });
 	}, [found]);
-	if (!found || found.recording !== sheet.value.recording) return null;
+	if (!found || found.recording !== recording.value) return null;
 	return (
 		<section ref={home} class="odd" aria-label="What is odd" aria-busy={!found.answer && !found.problem}>
 			<div class="odd-head">

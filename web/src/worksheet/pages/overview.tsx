@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useRef } from "preact/hooks";
-import { type Span, sheet, time, whole } from "../../api/worksheet";
+import { compared, type Span, time, whole } from "../../api/worksheet";
 import { tooltip } from "../../canvas/tooltip";
 import { visible } from "../../lib/names";
 import { lineSpan, lineValue, raisedLines } from "../alerts-now";
@@ -38,13 +38,6 @@ export function Overview() {
 	const home = useRef<HTMLDivElement>(null);
 	const strip = useStrip();
 	const all = whole.value;
-	const shown = time.value;
-	const place = (span: Span): Record<string, string> => {
-		const [from, until] = [span.from, span.until].map((at) =>
-			Math.min(1, Math.max(0, (at - all.from) / lengthOf(all))),
-		);
-		return { left: `${100 * (from ?? 0)}%`, width: `${100 * ((until ?? 1) - (from ?? 0))}%` };
-	};
 	const at = (event: PointerEvent) => {
 		const box = home.current?.getBoundingClientRect();
 		return box ? all.from + ((event.clientX - box.left) / box.width) * lengthOf(all) : all.from;
@@ -55,6 +48,7 @@ export function Overview() {
 		tooltip(null, event, null, null);
 		const { end } = target.dataset;
 		const start = at(event);
+		const shown = time.peek();
 		follow(event, (now) => {
 			const span =
 				end === "from" || end === "until" ? resized(shown, all, end, at(now)) : dragged(shown, all, start, at(now));
@@ -64,7 +58,6 @@ export function Overview() {
 	const point = (event: PointerEvent) => {
 		if (event.buttons === 0) tooltip(null, event, null, stripWords(strip, at(event), all));
 	};
-	const { compare } = sheet.value;
 	return (
 		// biome-ignore lint/a11y/useSemanticElements: it is no form
 		<div
@@ -113,13 +106,29 @@ export function Overview() {
 					/>
 				);
 			})}
-			{compare && (
-				<span class="window other" style={place({ from: compare.from, until: compare.from + lengthOf(shown) })} />
-			)}
+			<Windows />
+		</div>
+	);
+}
+
+/** The part that is shown, and the time it is compared with: drawn alone while time moves. */
+function Windows() {
+	const shown = time.value;
+	const other = compared.value;
+	return (
+		<>
+			{other && <span class="window other" style={place({ from: other.from, until: other.from + lengthOf(shown) })} />}
 			<span class="window" style={place(shown)}>
 				<span class="end" data-end="from" />
 				<span class="end" data-end="until" />
 			</span>
-		</div>
+		</>
 	);
+}
+
+/** Where a span lies on the strip. */
+function place(span: Span): Record<string, string> {
+	const all = whole.value;
+	const [from, until] = [span.from, span.until].map((at) => Math.min(1, Math.max(0, (at - all.from) / lengthOf(all))));
+	return { left: `${100 * (from ?? 0)}%`, width: `${100 * ((until ?? 1) - (from ?? 0))}%` };
 }
