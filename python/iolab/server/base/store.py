@@ -364,8 +364,9 @@ class Store:
         """
         opened = self.open(name)
         if not isinstance(opened, Trace):
-            span = span_of(opened)
-            return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(opened)))
+            recording = opened.frozen()
+            span = span_of(recording)
+            return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(recording)))
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
@@ -373,7 +374,7 @@ class Store:
         """Until when (ns) it is recorded by now: less than its end where it was begun again after
         the clock was set back."""
         opened = self.open(name)
-        behind = None if isinstance(opened, Trace) else behind_ns(opened)
+        behind = None if isinstance(opened, Trace) else behind_ns(opened.frozen())
         return self.ends(name)[1] if behind is None else behind - 1
 
     def path(self, name: str) -> Path:
