@@ -134,14 +134,14 @@ def delete_replaced(archive: Archive) -> dict[str, Removed]:
     one, and no answer has these rows meanwhile. ResultsError where a table can't be read or written.
     """
     recordings = [item for item in archive.recordings() if item.kept]
-    replaced: dict[str, list[_Replaced]] = {}
+    kinds_by_tier: dict[str, list[_Replaced]] = {}
     if recordings:
         parts_of = read_parts(archive, [item.recording for item in recordings])
         for item in recordings:
             for kind in _find_replaced(item, parts_of.get(item.recording, {}), archive.url):
-                replaced.setdefault(kind.tier, []).append(kind)
+                kinds_by_tier.setdefault(kind.tier, []).append(kind)
     done: dict[str, Removed] = {}
-    for tier, kinds in replaced.items():
+    for tier, kinds in kinds_by_tier.items():
         if tier not in tables.ROLLUPS:
             continue  # a newer iolab's
         rows = 0

@@ -365,9 +365,9 @@ def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
             redraw("" if done == total else f"deleting rows: {done} of {total} files")
 
     removed = delete_by_age(archive, ages_ns, progress=draw) if ages_ns else {}
-    for table, replaced in delete_replaced(archive).items():
+    for table, parts in delete_replaced(archive).items():
         before = removed.get(table, Removed())
-        removed[table] = replace(before, rows=before.rows + replaced.rows)
+        removed[table] = replace(before, rows=before.rows + parts.rows)
     expired = expire(archive, age_ns)
     if style == "json":
         _tell_maintenance(url, expired, style, removed)

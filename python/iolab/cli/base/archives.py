@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,7 +198,7 @@ def ask(
     *,
     ends: tuple[str | None, str | None],
     interval_ns: int | None,
-    columns: int,
+    columns: Callable[[str | None], int],
     source: str | None,
     style: str,
     top: int | None,
@@ -206,13 +206,14 @@ def ask(
     explain: bool,
 ) -> None:
     """Answer a statistic of an archive or a folder and print it. Arguments as the options of `iolab
-    query`."""
+    query`; columns: how many suit the output of a breakdown."""
     from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
     from .spans import span_of
 
     fleet = open_fleet(path)
     question = FleetStatistic.parse(text, labels_of(fleet.recordings))
     recordings = question.chosen(fleet.recordings)
+    count = columns(question.statistic.breakdown or question.by)
     from_ns, until_ns = span_of(recordings, *ends)
     for note in fleet.notes:
         say(f"note: {note}")
@@ -220,7 +221,7 @@ def ask(
         _who(fleet.name, recordings, question, values, (from_ns, until_ns), source, top, style)
         return
     if explain:
-        _explain(recordings, question, (from_ns, until_ns), interval_ns, columns, source, style)
+        _explain(recordings, question, (from_ns, until_ns), interval_ns, count, source, style)
         return
     answer = ask_fleet(
         recordings,
@@ -228,7 +229,7 @@ def ask(
         from_ns=from_ns,
         until_ns=until_ns,
         interval_ns=interval_ns,
-        columns=columns,
+        columns=count,
         source=source,
     )
     if isinstance(answer, dict):

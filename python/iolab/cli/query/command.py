@@ -5,6 +5,7 @@ heat map."""
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,7 +165,7 @@ def command(
             statistic,
             ends=(start, end),
             interval_ns=length,
-            columns=_columns(style, "latency"),
+            columns=partial(_columns, style),
             source=source,
             style=style,
             top=top,
