@@ -29,6 +29,7 @@ from ..question import COLUMNS, Question, check_interval
 from ..tiers import trace_tier
 from ..tiers.counters import Counters
 from ..tiers.events import Events
+from ..tiers.growing_events import GrowingEvents
 from ..tiers.segment_maps import SegmentMaps
 from .disk_groups import DiskGroups
 from .notes import answer_with_notes, retry, with_notes, with_unmatched, with_unrecorded_calls
@@ -238,7 +239,7 @@ def roll_ups_of(recording: Recording) -> RollUps:
 def events_of(recording: Recording) -> Events:
     """The tier of the events of a recording."""
     if not recording.in_archive:
-        return Events(recording)
+        return GrowingEvents(recording)
     # not imported above: it loads pyarrow, which takes longer than an answer from roll-ups
     from ..tiers.archived import ArchiveEvents
 
