@@ -233,11 +233,11 @@ class Preparation:
     """What a session records, ready to begin.
 
     Attributes:
-        origin: what `recording.json` says of where it comes from, besides `kind`.
-        clock: the time of day of another machine that is recorded; None for this one.
-        connection: how that machine is reached now. pools: see `PoolSink`; None where pools are not
-        requested. samba: see `SmbSink`; None where system calls are not recorded. disks: see
-        `DiskSink`; None where no disks are recorded.
+        origin: for `recording.json`, besides `kind`. clock: the time of day of another machine that
+        is recorded. None for this one.
+        connection: how that machine is reached now. pools: see `PoolSink`. None where pools are not
+        requested. samba: see `SmbSink`. None where system calls are not recorded. disks: see
+        `DiskSink`. None where no disks are recorded.
     """
 
     settings: Settings

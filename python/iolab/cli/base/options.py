@@ -116,11 +116,6 @@ STUDY_PATH = ShippedPath("studies/*.toml")
 TABLE_PATH = ShippedPath("studies/published/*.csv")
 
 
-def results_argument(function: Decorated) -> Decorated:
-    """The PATH of a results directory."""
-    return click.argument("path", metavar="RESULTS", type=PATH)(function)
-
-
 def several_options(function: Decorated) -> Decorated:
     """`--as` and `--match`: how several results directories are arms."""
     function = click.option(

@@ -101,11 +101,6 @@ class RuleOutcome:
         """`fail` where one cell fails, `pass` where all pass."""
         return _worst([cell.outcome for cell in self.cells])
 
-    @property
-    def open_cells(self) -> list[CellOutcome]:
-        """Cells that are inconclusive."""
-        return [cell for cell in self.cells if cell.outcome == "inconclusive"]
-
 
 @dataclass(frozen=True)
 class Check:
