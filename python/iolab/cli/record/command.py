@@ -72,7 +72,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose I/O is recorded, and by which buffers. study: the process of a study."""
+    """Which I/O is recorded, and by which buffers. study: the process of a study."""
 
     devices: tuple[str, ...]
     mounts: tuple[str, ...]
