@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from iolab.errors import IolabError
-from iolab.recording.base.metadata import Begun
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
@@ -77,15 +77,9 @@ class Growing:
         self.path = directory / "recording"
         self.now_ns = START
         self._sources: dict[str, Any] = {"block": {}}
-        self._writer = RecordingWriter.create(
-            self.path,
-            host="here",
-            clock="realtime",
-            origin={"kind": "record"},
-            sources=self._sources,
-            retention={"bytes": most_bytes},
-            begun=begun_at(START),
-        )
+        retention = {"bytes": most_bytes, "age_s": None}
+        facts = Facts("here", "realtime", {"kind": "record"}, self._sources, retention)
+        self._writer = RecordingWriter.begin(self.path, facts, begun=begun_at(START))
 
     def do(self, name: str, *arguments: int) -> None:
         """Make a step."""
