@@ -77,8 +77,8 @@ class Growing:
         self.path = directory / "recording"
         self.now_ns = START
         self._sources: dict[str, Any] = {"block": {}}
-        limits = {"bytes": most_bytes, "age_s": None}
-        facts = Facts("here", "realtime", {"kind": "record"}, self._sources, limits)
+        retention = {"bytes": most_bytes, "age_s": None}
+        facts = Facts("here", "realtime", {"kind": "record"}, self._sources, retention)
         self._writer = RecordingWriter.begin(self.path, facts, begun=begun_at(START))
 
     def do(self, name: str, *arguments: int) -> None:
