@@ -33,7 +33,7 @@ from iolab.statistics.kept.compaction import Merger
 from iolab.statistics.kept.files import definitions, tables
 from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name, path_of
 from iolab.statistics.kept.files.state import Kept, State
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "2000"))

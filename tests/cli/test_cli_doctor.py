@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from iolab.cli import doctor_checks
+from iolab.cli import doctor as doctor_checks
 from iolab.cli.main import run
 from iolab.errors import sudo_command
 from iolab.hosts.base.host import Completed, Host

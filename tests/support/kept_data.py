@@ -18,7 +18,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.retention import Retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import manage
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 
 __all__ = ["DAY", "HOUR", "START", "add_segment", "aged", "io", "make"]
 

@@ -20,11 +20,10 @@ from typing import Any
 from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
-from ..recording.base.disks import periods_of
 from ..recording.base.layout import is_recording, keep_private, telling
 from ..recording.base.lock import LOCK
 from ..recording.base.memory import keep_freed_memory
-from ..recording.base.metadata import Facts
+from ..recording.base.metadata import Facts, periods_of
 from ..recording.write.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.manage import begin

@@ -29,7 +29,6 @@ from .environment import gather, write_study_environment
 from .execute import Executor, RunSetting
 from .hooks import Hooks
 from .load.clients import Clients
-from .logs.headline import headline, warm_up
 from .plugins import Equipment
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
@@ -47,6 +46,12 @@ from .resuming.resume import (
     read_past,
 )
 from .resuming.sessions import Sessions
+from collections.abc import Mapping
+from pathlib import Path
+from .. import metrics, registry
+from ..errors import FormatError
+from ..results.derive.derive import derive
+from ..results.evidence.files import read_plan
 
 
 @dataclass(frozen=True)
@@ -543,3 +548,22 @@ class StudyRunner:
         for change in changed:
             self._listener.notice(f"the environment changed: {change}")
         return now
+
+
+def warm_up() -> None:
+    """Load the plugins of `headline`, so that this does not happen during the second run."""
+    registry.load_all("gate")
+    registry.load_all("format")
+
+
+def headline(run_dir: Path) -> Mapping[str, float]:
+    """Headline metrics in base units; empty if the evidence has none."""
+    try:
+        observations = derive(run_dir, read_plan(run_dir)).observations
+    except FormatError:
+        return {}
+    return {
+        observation.metric: observation.value
+        for observation in observations
+        if (metric := metrics.find(observation.metric)) is not None and metric.headline
+    }

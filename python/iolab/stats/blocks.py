@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from .arrays import Floats, Values, finite
-from .pooling import pooled_cells
 
 _SAME = 1e-10
 """Pairs that differ by less than this share of themselves are all equal: it is the rounding of a
@@ -118,3 +118,73 @@ def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Flo
     equal = variance <= (_SAME * size) ** 2
     variance[equal] = 0.0
     return mean, variance
+
+
+HOMOGENEITY_LEVEL = 0.10
+"""Below this p value of the homogeneity test every cell keeps its own variance."""
+
+OWN_VARIANCE_LEVEL = 1 / 3
+"""Below this p value of its F test a cell keeps its own variance though the others pool."""
+
+LEAST_DF = 2
+"""Cells with fewer degrees of freedom neither give to the pool nor take: with one, no test sees
+unequal noise."""
+
+_SEED = 20131
+
+
+def _score(ratios: Floats, df: NDArray[np.float64]) -> Floats:
+    return np.asarray((df / 2 * (ratios - 1) ** 2).sum(axis=-1))
+
+
+@lru_cache(maxsize=256)
+def _null_scores(dfs: tuple[int, ...]) -> Floats:
+    """Ascending scores of sweeps with the same variance in all cells."""
+    df = np.array(dfs, dtype=np.float64)
+    draws = int(np.clip(4e5 // len(dfs), 1000, 10_000))
+    variances = np.random.default_rng(_SEED).chisquare(df, (draws, len(dfs))) / df
+    pooled = (variances @ df)[:, None] / df.sum()
+    return np.sort(_score(variances / pooled, df))
+
+
+def homogeneity_p(variances: Floats, df: NDArray[np.int64]) -> float:
+    """p value of the hypothesis that all cells have the same variance, from the score test against
+    random variances.
+
+    Args:
+        variances: sample variances, above zero, shape (cells,).
+        df: their degrees of freedom, shape (cells,).
+    """
+    weights = df.astype(np.float64)
+    pooled = float(variances @ weights / weights.sum())
+    score = float(_score(variances / pooled, weights))
+    order = np.sort(df)
+    null = _null_scores(tuple(int(number) for number in order))
+    return float((len(null) - np.searchsorted(null, score) + 1) / (len(null) + 1))
+
+
+def pooled_cells(variances: Floats, df: NDArray[np.int64]) -> tuple[NDArray[np.bool_], float, int]:
+    """Which cells take the pooled variance, that variance, and its degrees of freedom.
+
+    Args:
+        variances: sample variances, shape (cells,); zero or nan where there is no spread to speak
+        of. df: degrees of freedom, shape (cells,); zero or less where a cell has none.
+
+    Returns:
+        (mask, variance, df); a mask without any True where the sweep does not allow pooling. Every
+        cell with spread gives to the pool, also those that keep their own variance, so that leaving
+        them out cannot make it too small.
+    """
+    none = np.zeros(len(variances), dtype=np.bool_), float("nan"), 0
+    giving = (df >= LEAST_DF) & (variances > 0)
+    if giving.sum() < 2:
+        return none
+    used_variances, weights = variances[giving], df[giving].astype(np.float64)
+    if homogeneity_p(used_variances, df[giving]) <= HOMOGENEITY_LEVEL:
+        return none
+    total = used_variances @ weights
+    variances_of_others = (total - used_variances * weights) / (weights.sum() - weights)
+    p_larger = special.fdtrc(weights, weights.sum() - weights, used_variances / variances_of_others)
+    mask = np.zeros(len(variances), dtype=np.bool_)
+    mask[giving] = p_larger >= OWN_VARIANCE_LEVEL
+    return mask, float(total / weights.sum()), int(weights.sum())

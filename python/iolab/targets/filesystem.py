@@ -3,25 +3,107 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import uuid4
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from ..errors import RunError
 from ..hosts.base.host import Host, need
-from ..hosts.base.options import Options
+from ..hosts.base.options import OptionProblem, Options, problems_error
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
 from ..hosts.facts.mounts import Mount, mount_of, mounts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
-from .cache import check_cold, check_fincore, drop_caches
+from .cache import CacheOption, check_cold, check_fincore, drop_caches
 from .commands import do, need_root, pause, refusals, try_command
-from .disks import Disks, make_recorded
-from .filesystem_options import FilesystemOptions
+from .disks import DiskOptions, Disks, make_recorded
 from .made import Made
-from .mkfs import PACKAGES, mkfs_command, mount_options
+from .mkfs import PACKAGES, SMALLEST, FileSystem, mkfs_command, mount_options
 from .space import Usage, survey, usage, write_back
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise ValueError(
+                f"can't be taken apart into words: {error}; close the quotes"
+            ) from None
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(word, str | int) and not isinstance(word, bool) for word in value
+    ):
+        raise ValueError('is not a list of options; write "-m 0 -i 512" or ["-m", "0"]')
+    return tuple(str(word) for word in value)
+
+
+_WORDS = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
+    ]
+}
+
+
+class FilesystemOptions(DiskOptions):
+    """`[target]` of kind `filesystem`."""
+
+    fs: Annotated[FileSystem, Field(description="the file system to make")]
+    mkfs_options: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_words),
+        WithJsonSchema(_WORDS),
+        Field(
+            description='options of mkfs, a text or a list: "-m 0"; for btrfs over several devices its profiles: "-d raid1 -m raid1"'
+        ),
+    ] = ()
+    mount_options: Annotated[
+        str, Field(description='as after mount -o, such as "noatime,compress=zstd"')
+    ] = ""
+    fresh: Annotated[
+        Literal["run", "cell", "block", "study"],
+        Field(
+            description="when a new file system is made: for every run, so that none finds what others left; when another cell's turn "
+            "comes; at every block's start; once"
+        ),
+    ] = "run"
+    cache: CacheOption = "warm"
+
+    @field_validator("mount_options")
+    @classmethod
+    def _one_text(cls, options: str) -> str:
+        stripped = options.strip().strip(",")
+        if any(char.isspace() or ord(char) < 32 for char in stripped):
+            raise ValueError("has blanks in it; options are joined by commas alone")
+        return stripped
+
+    @model_validator(mode="after")
+    def _fits(self) -> FilesystemOptions:
+        problems = []
+        devices = len(self.device) if self.device else self.loop.count if self.loop else 1
+        if devices > 1 and self.fs != "btrfs":
+            place = ("device",) if self.device else ("loop", "count")
+            problems.append(
+                OptionProblem(
+                    place, f"are {devices} devices", f"one, for {self.fs}; btrfs takes several"
+                )
+            )
+        if self.loop is not None and self.loop.size < SMALLEST[self.fs]:
+            problems.append(
+                OptionProblem(
+                    ("loop", "size"),
+                    f"is {format_quantity(self.loop.size, 'B', 3)}",
+                    f"at least {SMALLEST[self.fs] >> 20}m for {self.fs}",
+                )
+            )
+        if problems:
+            raise problems_error(problems)
+        return self
+
 
 RESERVE = 0.02
 """Share on top of what a workload asks for, for metadata that grows with the files."""

@@ -29,7 +29,7 @@ from iolab.statistics.ask.query import explain, query
 from iolab.statistics.engine.joint import Joint
 from iolab.statistics.kept.archiving import kept_statistics
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import answer_of
 from support.kept_data import START, add_segment, aged, make

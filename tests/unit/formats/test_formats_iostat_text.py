@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from iolab.errors import FormatError
 from iolab.formats.core.tables import DeviceTable
 from iolab.formats.detect import detect
-from iolab.formats.iostat.rows import LAYOUTS
-from iolab.formats.iostat.text_output import IostatText
+from iolab.formats.iostat.text_output import LAYOUTS, IostatText
 from support.golden import Golden
 
 DATA = Path(__file__).parents[2] / "data" / "formats"

@@ -24,7 +24,7 @@ from iolab.recorder.sinks.disks import (
     parse_places,
 )
 from iolab.recorder.sinks.intake import Sink
-from iolab.recording.base.disks import DiskPeriod, periods_of, places_within
+from iolab.recording.base.metadata import DiskPeriod, periods_of, places_within
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from support.waiting import until

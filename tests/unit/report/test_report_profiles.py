@@ -13,7 +13,7 @@ import pytest
 
 from iolab.charts.base.export import export
 from iolab.charts.flame import flame_charts
-from iolab.cli.results.show_profiles import profile_lines, profiles_json
+from iolab.cli.results.show import profile_lines, profiles_json
 from iolab.compare.profiles import cells_of
 from iolab.report.build import build_report
 from iolab.report.model.profile_payload import Profiles

@@ -7,7 +7,7 @@ from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.report.sections.hosts import environment
-from iolab.report.sections.tables import change_tone, outcome_cell, tables
+from iolab.report.sections.metric_sections import change_tone, outcome_cell, tables
 from iolab.report.words.phrases import probability_text
 from iolab.results.evidence.model import Run
 from support.report_data import HandMade, invalid, run, suspect, sweep

@@ -26,7 +26,7 @@ from iolab.results.derive.derive import derive
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.marks import read_marks
-from iolab.run.load.start import age_of_jobs
+from iolab.run.load.actions import age_of_jobs
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text

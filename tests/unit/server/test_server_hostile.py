@@ -200,7 +200,7 @@ def test_a_document_that_is_much_too_large_is_answered(
 def test_what_is_refused_is_not_taken_for_ever(
     served: Served, state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iolab.server.http.connections.LINGER", 0.5)
+    monkeypatch.setattr("iolab.server.http.serve.LINGER", 0.5)
     listener = served(state)
     head = (
         f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -258,7 +258,7 @@ def test_connections_without_a_request_take_no_place(served: Served) -> None:
 def test_a_head_that_does_not_come_is_not_waited_for(
     begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 0.5)
+    monkeypatch.setattr("iolab.server.http.serve.HEAD_WITHIN", 0.5)
     listener = served()
     with socket.create_connection(
         ("127.0.0.1", listener.door.port), timeout=2 * PATIENCE
@@ -273,7 +273,7 @@ def test_a_head_that_comes_in_pieces_is_waited_for_in_all(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Single bytes don't put the end off."""
-    monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 1.0)
+    monkeypatch.setattr("iolab.server.http.serve.HEAD_WITHIN", 1.0)
     listener = served()
     with socket.create_connection(
         ("127.0.0.1", listener.door.port), timeout=PATIENCE

@@ -24,8 +24,7 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.files.paths import BITS
-from iolab.statistics.language.intervals import SECOND
-from iolab.statistics.question import Question
+from iolab.statistics.question import SECOND, Question
 from iolab.statistics.tiers import segment_maps as scanning
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
 

@@ -30,7 +30,7 @@ from iolab.statistics.kept.files.paths import (
     is_folder,
 )
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support.kept_data import aged, make
 from support.narrow import present
 

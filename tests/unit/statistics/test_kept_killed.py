@@ -25,7 +25,7 @@ from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage, recovery
 from iolab.statistics.kept.files import definitions, paths, tables
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support import kept_data
 from support.kept_data import START, aged, make
 

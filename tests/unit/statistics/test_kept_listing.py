@@ -9,7 +9,7 @@ import pytest
 
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.manage import ADDING
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support.kept_data import HOUR, START, make
 
 NAME = "io.ops[process]"

@@ -20,7 +20,7 @@ from iolab.statistics.kept.files import listed, tables
 from iolab.statistics.kept.files.paths import LIST, TIERS, File, files, folder_name
 from iolab.statistics.kept.files.state import read_state
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support.kept_data import START, aged, make
 
 NAME = "io.bytes"

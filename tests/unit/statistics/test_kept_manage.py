@@ -22,7 +22,7 @@ from iolab.statistics.kept import manage, recovery
 from iolab.statistics.kept.files import definitions
 from iolab.statistics.kept.files.paths import STATE, folder_name
 from iolab.statistics.kept.writer import Budget, Keeper
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support.kept_data import HOUR, START, add_segment, aged, make
 
 NAME = "io.ops[process]"

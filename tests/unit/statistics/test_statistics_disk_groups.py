@@ -14,7 +14,7 @@ import pytest
 
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.disks import DiskPeriod
+from iolab.recording.base.metadata import DiskPeriod
 from iolab.recording.ledger import sign
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Series, Stack

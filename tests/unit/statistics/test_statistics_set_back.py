@@ -16,7 +16,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
-from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import SECOND
 from support.clocks import SetClock
 from support.kept_data import START, aged, busy, io
 

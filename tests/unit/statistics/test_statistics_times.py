@@ -12,8 +12,8 @@ from iolab.recording.base.counts import HeatCounts, merge, of_columns
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.intervals import join, without
 from iolab.statistics.engine.coverage import gap_columns, lost_at
-from iolab.statistics.language.intervals import round_interval
 from iolab.statistics.language.quantities import parse_duration, parse_moment
+from iolab.statistics.question import round_interval
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND  # 2023-11-14 22:13:20 UTC

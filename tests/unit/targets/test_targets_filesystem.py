@@ -17,8 +17,7 @@ from iolab.hosts.kinds.local import LocalHost
 from iolab.results.facts.target_metrics import compression
 from iolab.targets.base import RunContext
 from iolab.targets.cache import check_cold, drop_caches
-from iolab.targets.filesystem import FilesystemTarget
-from iolab.targets.filesystem_options import FilesystemOptions
+from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
 from iolab.targets.mkfs import mkfs_command, mount_options
 from support.disks import attached, call, mounted, need_loops
 from support.golden import Golden, validation_text

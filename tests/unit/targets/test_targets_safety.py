@@ -16,8 +16,7 @@ from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.base import Permissions
 from iolab.targets.device import DeviceOptions, DeviceTarget
-from iolab.targets.filesystem import FilesystemTarget
-from iolab.targets.filesystem_options import FilesystemOptions
+from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
 from iolab.targets.safety import check_may_overwrite, find_device
 from support.acting import fake_host
 from support.disks import call, loop_device, need_loops

@@ -18,8 +18,7 @@ from iolab.hosts.kinds.fake import FakeProgram
 from iolab.run.study import How, run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
-from iolab.targets.zpool.layout import CLASSES, KINDS, parse_layout
-from iolab.targets.zpool.options import ZpoolOptions
+from iolab.targets.zpool.options import CLASSES, KINDS, ZpoolOptions, parse_layout
 from iolab.targets.zpool.target import ZpoolTarget
 from support.acting import SYS, Listener, fake_fio, write_result
 from support.zfs import FREE, FakeZfs

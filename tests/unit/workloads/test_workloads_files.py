@@ -17,8 +17,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.study.file.load import load_study
 from iolab.verdict import Level
-from iolab.workloads.files import FilesWorkload
-from iolab.workloads.files_model import FilesOptions
+from iolab.workloads.files import FilesOptions, FilesWorkload
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/parallel-allocators-9112.toml"

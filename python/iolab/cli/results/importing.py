@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, grouped, ou
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
+    from ...recording.read.trace import Trace
     from ...results.imports.account import Imported
 
 
@@ -127,7 +129,6 @@ def command(
         return
     if not layouts:
         from ...results.imports.source import is_archive
-        from ..record.imported import are_traces, import_traces
 
         described = kind not in (None, "json") or columns is not None
         if not any(map(is_archive, sources)) and are_traces(sources, described=described):
@@ -278,3 +279,68 @@ def account_lines(found: Imported) -> list[str]:
             f"such as {found.empty[0]}"
         )
     return [*lines, *(f"note: {note}" for note in (*found.notes, *found.differences))]
+
+
+def are_traces(paths: Sequence[Path], described: bool) -> bool:
+    """Whether paths are traces: said so (`described` by format or columns), standard input, or
+    found by content."""
+    from .show_trace import is_trace
+
+    return bool(paths) and all(
+        (described and not path.is_dir()) or is_trace(path) for path in paths
+    )
+
+
+LATENCY_LOGS = {"ns": "fio-lat", "us": "fio-lat-us"}
+"""Formats of fio's latency logs by their unit, as `--log-unit` names it."""
+
+
+def _in_unit(trace: Trace, unit: str) -> Trace:
+    """A latency log of fio in that unit; UsageError for another trace."""
+    from ...errors import UsageError
+    from ...recording.read.trace import STDIN
+
+    format_name = None if trace.path == STDIN and trace.format is None else trace.detect()
+    if format_name not in (None, *LATENCY_LOGS.values()) or trace.columns is not None:
+        raise UsageError(
+            "--log-unit is the unit of fio's latency logs, and this is not one",
+            where=trace.path,
+            hint="--columns states the unit of a CSV column, such as latency:us",
+        )
+    return replace(trace, format=LATENCY_LOGS[unit])
+
+
+def import_traces(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    kind: str | None,
+    columns: str | None,
+    host: str,
+    log_unit: str | None = None,
+) -> None:
+    """Import each into the recording at `output`, and say what came of it."""
+    from ...errors import UsageError
+    from ...heatmap.words import ios, number
+    from ...recording.read.trace import STDIN, Trace
+    from ...recording.write.ingest import ingest
+
+    if paths.count(STDIN) > 1:
+        raise UsageError("standard input can be read only once", where="import")
+    started = time.monotonic()
+    traces = [
+        _in_unit(Trace(path, kind, columns), log_unit) if log_unit else Trace(path, kind, columns)
+        for path in paths
+    ]
+    done = ingest(traces, output, host=host)
+    seconds = time.monotonic() - started
+    say(f"imported {ios(done.events)} into {output} in {seconds:.1f} s")
+    for text in done.assumptions:
+        say(f"note: {text}")
+    for count, words in (
+        (done.lost, "records lost, says the tracer"),
+        (done.damaged, "damaged lines or records left out"),
+        (done.unpaired, "unmatched issue or completion events"),
+    ):
+        if count:
+            say(f"note: {number(count)} {words}")

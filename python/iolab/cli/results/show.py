@@ -4,6 +4,7 @@ trace, its I/Os."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ import click
 
 from ..base.options import PATH, format_option, open_results
 from ..base.output import tell, tell_json
-from .show_clients import client_lines, clients_json
-from .show_profiles import profile_lines, profiles_json
 
 if TYPE_CHECKING:
     from ...results.evidence.model import Run
@@ -211,3 +210,149 @@ def _rest(results: Results) -> list[str]:
 
         lines.append(f"made by   {shlex.join(results.manifest.reproduce)}")
     return lines
+
+
+def client_lines(runs: Sequence[Run]) -> list[str]:
+    """A line for each client; none for a load on one host.
+
+    It has the range of the client's rate, its number of runs, its share of their sum, and how far
+    its clock was off.
+    """
+    from ...results.derive.clients import FACTOR, client_runs
+    from ...results.open.results import default_metric
+    from ...units import format_number, readable_unit
+
+    parts = [(run, part) for run in runs for part in client_runs(run)]
+    if not any(part.observations for _, part in parts):
+        return []
+    metric = default_metric([part for _, part in parts], "")
+    lines = [f"clients, {metric}"]
+    names = list(dict.fromkeys(str(part.factors[FACTOR]) for _, part in parts))
+    width = max(map(len, names))
+    every = [value for _, part in parts if (value := part.value(metric)) is not None]
+    unit = next(part.observations[metric].unit for _, part in parts if metric in part.observations)
+    symbol, scale = readable_unit(every, unit)
+    for name in names:
+        own = [
+            (run, value)
+            for run, part in parts
+            if part.factors[FACTOR] == name and (value := part.value(metric)) is not None
+        ]
+        if not own:
+            continue
+        low, high = min(value for _, value in own), max(value for _, value in own)
+        sums = [(value, total) for run, value in own if (total := run.value(metric))]
+        share = (
+            f", {100 * sum(value for value, _ in sums) / sum(total for _, total in sums):.1f} % of the sum of these runs"
+            if sums
+            else ""
+        )
+        lines.append(
+            f"  {name:{width}}  {format_number(low / scale)} to {format_number(high / scale)} {symbol}, "
+            f"{len(own)} run{'' if len(own) == 1 else 's'}{share}{_clock(name, [run for run, _ in own])}"
+        )
+    return lines
+
+
+def _clock(name: str, runs: Sequence[Run]) -> str:
+    from ...results.evidence.clients import clients_of
+    from ...units import format_quantity
+
+    offsets = [
+        (abs(client.clock_offset_ns), client.clock_uncertainty_ns)
+        for run in runs
+        for client in clients_of(run.plan)
+        if client.name == name
+    ]
+    if not offsets or max(offsets) == (0, 0):
+        return ""
+    offset, uncertainty = max(offsets)
+    return (
+        f", clock off by up to {format_quantity(offset / 1e9, 's', 3)} "
+        f"(known to {format_quantity(uncertainty / 1e9, 's', 2)})"
+    )
+
+
+def clients_json(run: Run) -> dict[str, Any]:
+    """`{"clients": [{"client", ..., "metrics": {...}}, ...]}`; empty for a load on one host."""
+    from ...errors import FormatError
+    from ...results.derive.clients import FACTOR, client_runs
+    from ...results.evidence.clients import clients_of
+
+    try:
+        recorded = {client.name: client.as_data() for client in clients_of(run.plan)}
+    except FormatError:
+        return {}
+    metrics = {
+        str(part.factors[FACTOR]): {name: value.value for name, value in part.observations.items()}
+        for part in client_runs(run)
+    }
+    names = list(dict.fromkeys([*recorded, *metrics]))
+    if not names:
+        return {}
+    return {
+        "clients": [
+            {
+                FACTOR: name,
+                **{key: value for key, value in recorded.get(name, {}).items() if key != "name"},
+                "metrics": metrics.get(name, {}),
+            }
+            for name in names
+        ]
+    }
+
+
+def profile_lines(path: Path) -> list[str]:
+    """A line for each profile, with what was sampled; and what was to be one."""
+    from ...compare.axes import axis_text
+    from ...compare.profile_words import remarks, sampling_text, spent
+    from ...results.open.profiles import read_profiles
+
+    profiles, notes = read_profiles(path)
+    if not profiles and not notes:
+        return []
+    lines = ["profiles  in runs of their own, which enter no estimate; iolab report draws them"]
+    for profile in profiles:
+        head = " ".join(
+            part
+            for part in (
+                profile.run,
+                profile.variant,
+                axis_text(profile.factors.keys(), tuple(profile.factors.values())),
+            )
+            if part
+        )
+        lines.append(f"  {head}: {sampling_text(profile)}; {spent(profile)}")
+        lines += [f"    {text}" for text in remarks(profile)]
+    return [*lines, *(f"  {note}" for note in notes)]
+
+
+def profiles_json(path: Path) -> dict[str, Any]:
+    """`{"profiles": [...]}`, empty where there are none."""
+    from ...results.open.profiles import read_profiles
+
+    profiles, notes = read_profiles(path)
+    if not profiles and not notes:
+        return {}
+    return {
+        "profiles": [
+            {
+                "run": profile.run,
+                "variant": profile.variant,
+                "factors": dict(profile.factors),
+                "host": profile.host,
+                "samples": profile.samples,
+                "busy_samples": profile.busy_samples,
+                "kernel_samples": profile.kernel_samples,
+                "frequency": profile.frequency,
+                "seconds": profile.seconds,
+                "cpus": profile.cpus,
+                "event": profile.event,
+                "lost_chunks": profile.lost,
+                "damaged_samples": profile.damaged,
+                "stacks": str(profile.evidence / profile.file),
+            }
+            for profile in profiles
+        ],
+        "profiles_missing": notes,
+    }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...formats.zfs.zpool_status import pool_disks
-from ...recording.base.disks import ORIGIN, DiskPeriod
+from ...recording.base.metadata import ORIGIN, DiskPeriod
 from .host_shell import HostShell
 from .intake import Sink
 

@@ -18,17 +18,16 @@ from typing import Any
 
 from ... import __version__
 from ...errors import ResultsError, UsageError
-from ...untrusted_text import writable
+from ...untrusted_text import parse_json, writable
 from ..derive.sections import PROCESSES
-from ..evidence.files import ENVIRONMENT_FILE, RUNS, write_plan
-from ..evidence.manifest import Manifest, write_manifest
+from ..evidence.files import ENVIRONMENT_FILE, PLAN_FILE, RUNS, write_plan
+from ..evidence.manifest import FILE, Manifest, read_manifest, write_manifest
 from ..evidence.model import RunPlan
 from .account import Imported, Tally, account
 from .assignment import Assignment
 from .layouts.layout import parse_layout
 from .layouts.path_words import is_baseline
 from .layouts.zfs_tests import CONFIG, MOST_CONFIG, read_config, result_name
-from .own_results import copy_own_results, is_own_results
 from .reading import folder_of, join_files, kind_of, read_source
 from .runs import Run, RunBuilder
 from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
@@ -390,3 +389,74 @@ def _one_or_list(layouts: Sequence[str]) -> str | list[str] | None:
         if len(layouts) == 1
         else [writable(text) for text in layouts]
     )
+
+
+_MADE_ANEW = {"observations.parquet", "series.parquet", "histograms.parquet", "lock", ".lock"}
+"""Files that are derived from the evidence, or belong to a process."""
+
+
+def is_own_results(source: Source) -> bool:
+    """Whether the source as a whole is one results directory that can be opened, of one host or
+    several."""
+    paths = {file.path: file for file in source.files}
+    manifest = paths.get(FILE) or paths.get("hosts.json")
+    if manifest is None or not any(
+        path.startswith(f"{RUNS}/") or f"/{RUNS}/" in path or path.startswith("tables/")
+        for path in paths
+    ):
+        return False
+    try:
+        data: Any = parse_json(manifest.place.read_bytes()) if manifest.size < 64 << 20 else None
+    except (OSError, ValueError):
+        return False
+    if manifest.path == "hosts.json":
+        return isinstance(data, dict | list)
+    return isinstance(data, dict) and data.get("kind") == "results"
+
+
+def copy_own_results(
+    source: Source, output: Path, name: str, how: str, *, baseline: str | None, reproduce: list[str]
+) -> int:
+    """Write all of its files but caches below `output`; returns how many runs it has.
+
+    The manifest is the source's, with what it was imported from. UsageError for a baseline that it
+    hasn't, ResultsError for a manifest that can't be read.
+    """
+    runs = 0
+    for file in source.files:
+        parts = file.path.split("/")
+        if parts[-1] in _MADE_ANEW or file.path == "report.html":
+            continue
+        place = output.joinpath(*map(writable, parts))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        put_file(
+            file, place, "copy" if how == "link" and parts[-1] in (FILE, "hosts.json") else how
+        )
+        runs += len(parts) >= 3 and parts[-3] == RUNS and parts[-1] == PLAN_FILE
+    if (output / FILE).exists():
+        manifest = read_manifest(output)
+        if baseline is not None and baseline not in manifest.variants:
+            raise UsageError(
+                f"there is no variant '{baseline}'",
+                hint=f"variants are {', '.join(manifest.variants)}",
+            )
+        (output / FILE).unlink()
+        write_manifest(
+            output,
+            Manifest(
+                **{
+                    **manifest.model_dump(),
+                    "name": manifest.name or name,
+                    "source": writable(source.name),
+                    "baseline": baseline or manifest.baseline,
+                    "reproduce": [writable(word) for word in reproduce],
+                }
+            ),
+        )
+    elif baseline is not None:
+        raise ResultsError(
+            "results of several hosts keep their baseline",
+            where=source.name,
+            hint="compare --baseline chooses another",
+        )
+    return runs

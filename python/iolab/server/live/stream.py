@@ -22,8 +22,8 @@ from starlette.types import Receive, Scope, Send
 
 from ...documents import Model
 from ...errors import IolabError, UsageError
-from ...statistics.language.intervals import SECOND
 from ...statistics.language.quantities import parse_duration
+from ...statistics.question import SECOND
 from ..base.models import Problem, Tick
 from ..base.store import Store
 from ..base.thread_pool import Busy, Workers

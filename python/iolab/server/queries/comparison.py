@@ -22,7 +22,7 @@ from ...statistics.answers.answers import Answer, Floats, Series, Stack
 from ...statistics.answers.json_form import Row, is_averaged, largest, number, numbers
 from ...statistics.kept.coverage import is_counted
 from ...statistics.language.fields import MAPPED, UTILIZATION
-from ...statistics.language.intervals import check_interval, columns_of, round_interval
+from ...statistics.question import check_interval, columns_of, round_interval
 from ..base.models import Value, VersionedModel
 from ..base.store import Store
 from .answers import cell_writer, check_size, view_of

@@ -24,8 +24,8 @@ from ...statistics.ask.io_layers import RelatedIo, layers_of
 from ...statistics.ask.oddities import oddities
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE, io_data, list_ios
 from ...statistics.language.fields import FIELDS, QUANTIZED
-from ...statistics.language.intervals import MOST as MOST_COLUMNS
-from ...statistics.language.intervals import SECOND, round_interval
+from ...statistics.question import MOST as MOST_COLUMNS
+from ...statistics.question import SECOND, round_interval
 from ..base.models import Extreme, Extremes, Hierarchy, IoLayers, IoList, Odd, Who
 from ..base.store import Store
 from .parameters import (

@@ -27,7 +27,7 @@ from ...statistics.ask.fleet import (
     value_of,
 )
 from ...statistics.language.fields import near
-from ...statistics.language.intervals import columns_of, round_interval
+from ...statistics.question import columns_of, round_interval
 from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
 from ..base.store import LIVE_NS, Store
 from .listing import is_live

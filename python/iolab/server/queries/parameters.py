@@ -21,11 +21,10 @@ from ...statistics.ask.notes import with_notes
 from ...statistics.ask.query import answer
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE
 from ...statistics.language.catalogue import CATALOGUE
-from ...statistics.language.intervals import columns_of
 from ...statistics.language.names import Statistic, parse
 from ...statistics.language.quantities import parse_duration, parse_moment
 from ...statistics.question import COLUMNS as DEFAULT_COLUMNS
-from ...statistics.question import Question
+from ...statistics.question import Question, columns_of
 from ..base.store import Asked, Store
 from ..base.worksheet import Text
 

@@ -15,8 +15,8 @@ from ..engine.engine import int64s
 from ..engine.snapshot import Span
 from ..engine.windows import Window
 from ..language.conditions import field_of
-from ..language.intervals import columns_of
 from ..plan import Frame
+from ..question import columns_of
 from ..sums import Numbers
 from .answers import Answer, Floats, Series, Stack
 

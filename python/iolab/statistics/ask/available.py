@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import IolabError
-from ...recording.base.disks import periods_of
+from ...recording.base.metadata import periods_of
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ...recording.write.ingest import source_of

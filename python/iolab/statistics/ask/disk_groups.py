@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...recording.base.disks import periods_of, places_within
+from ...recording.base.metadata import periods_of, places_within
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..answers.answers import Floats, Stack

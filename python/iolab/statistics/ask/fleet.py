@@ -25,9 +25,8 @@ from ..engine.joint import Joint
 from ..engine.snapshot import Span
 from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near
-from ..language.intervals import columns_of, round_interval
 from ..language.names import Filter, Statistic, parse, split_field
-from ..question import COLUMNS, Question
+from ..question import COLUMNS, Question, columns_of, round_interval
 from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who

@@ -18,10 +18,9 @@ from ...recording.base.lock import LOCK
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
 from ..engine.windows import Window, end_of
-from ..language.intervals import MOST
 from ..language.names import Statistic
 from ..plan import plan
-from ..question import Question
+from ..question import MOST, Question
 from .query import query, tiers_of
 
 PATIENCE = 10.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...stats.series.sustained_change import SustainedChange
-from ..language.intervals import SECOND
 from ..language.names import Filter, Statistic
+from ..question import SECOND
 from .available import Available
 from .odd_measures import (
     Distribution,

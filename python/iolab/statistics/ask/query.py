@@ -23,10 +23,9 @@ from ..execute import execute
 from ..language.conditions import filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
-from ..language.intervals import check_interval
 from ..language.names import Filter, Statistic, parse, places_asked
 from ..plan import Plan, Tier, plan
-from ..question import COLUMNS, Question
+from ..question import COLUMNS, Question, check_interval
 from ..tiers import trace_tier
 from ..tiers.counters import Counters
 from ..tiers.events import Events

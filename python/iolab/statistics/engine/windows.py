@@ -12,8 +12,8 @@ from ...errors import UsageError
 from ...recording.base.intervals import join, without
 from ...recording.base.layout import Kind
 from ..language.conditions import sql_of
-from ..language.intervals import columns_of, round_interval
 from ..language.names import Filter
+from ..question import columns_of, round_interval
 from .coverage import Losses, begun_ns, clip, covered_spans, losses_of, sessions_of
 from .engine import Engine
 from .snapshot import Snapshot, Span

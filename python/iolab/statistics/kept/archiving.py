@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...archive.rollups import ArchivedStatistic, KeptFile, KeptStatistic
 from ...recording.read.recording import Recording
-from ..language.intervals import SECOND
+from ..question import SECOND
 from .files import tables
 from .files.definitions import Definition, read_definitions
 from .files.listed import lost_files

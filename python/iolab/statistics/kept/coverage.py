@@ -14,8 +14,8 @@ from ...recording.base.intervals import without
 from ..engine.coverage import clip, sessions_of
 from ..engine.snapshot import Snapshot, Span
 from ..language.catalogue import LAST, preference
-from ..language.intervals import SECOND
 from ..language.names import Statistic, parse, same
+from ..question import SECOND
 from ..tiers.counters import is_parted
 from .files.definitions import Definition, read_definitions
 from .files.listed import Lost, lost_files

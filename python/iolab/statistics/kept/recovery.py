@@ -13,7 +13,7 @@ from ...recording.base.layout import telling, write_json
 from ...recording.base.lock import short_lock
 from ...recording.ledger import sign
 from ...recording.read.recording import Recording
-from ..language.intervals import SECOND
+from ..question import SECOND
 from .aggregate import Sealed, sealed_after
 from .files import tables
 from .files.definitions import Definition, Definitions, read_definitions

@@ -24,10 +24,9 @@ from ..engine.snapshot import Snapshot, deleted_segments, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import UTILIZATION
-from ..language.intervals import SECOND, columns_of
 from ..language.names import Between, Filter, Statistic
 from ..plan import Cost, Frame, Part, Reading, Span, files_part
-from ..question import Question
+from ..question import SECOND, Question, columns_of
 from ..sums import Bounds, Growth, Numbers, Sums
 from ..tiers import counters
 from ..tiers.readings import Shares, Spread

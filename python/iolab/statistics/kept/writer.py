@@ -23,8 +23,8 @@ from ...recording.base.metadata import Facts
 from ...recording.read.recording import Recording
 from ...units import format_number, format_quantity
 from ..engine.snapshot import quiet
-from ..language.intervals import SECOND
 from ..language.names import Statistic, parse
+from ..question import SECOND
 from . import aggregate
 from .aggregate import Sealed, sealed_after
 from .compaction import Merger

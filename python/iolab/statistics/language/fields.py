@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from ... import _core
 from ...recording.base.counts import Y
-from ...recording.base.disks import PLACES
+from ...recording.base.metadata import PLACES
 
 Kind: TypeAlias = Literal["name", "number", "time", "size"]
 

@@ -24,8 +24,8 @@ from ..engine.joint import BY, REQUEST
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.conditions import sql_of
-from ..language.intervals import SECOND
 from ..plan import Frame, Part, Span
+from ..question import SECOND
 from .archive_engines import ArchiveEngine, FilesRequest, open_engine
 from .events import Events, Scan
 from .map_sums import MapRows, keys_of

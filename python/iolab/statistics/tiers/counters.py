@@ -22,11 +22,10 @@ from ..language import objects
 from ..language.catalogue import LAST
 from ..language.counter_catalogue import Counter, Part
 from ..language.fields import UTILIZATION
-from ..language.intervals import SECOND
 from ..language.names import Filter, Statistic
 from ..plan import Cost, Frame, Reading, Span
 from ..plan import Part as PlanPart
-from ..question import Question
+from ..question import SECOND, Question
 from ..sums import Growth, Sums
 from .events import event_parts
 from .readings import Shares, Spread, read, spread

@@ -27,10 +27,9 @@ from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window
 from ..language.conditions import field_of
-from ..language.intervals import SECOND
 from ..language.names import Filter
 from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError, files_part
-from ..question import Question
+from ..question import SECOND, Question
 from ..sums import Bounds, Numbers, Sums
 from .events import frame_of
 from .map_sums import BLOCK, EVER, KEYS, CutMap, MapQuestion, MapRows, join_rows

@@ -25,10 +25,9 @@ from ..engine.snapshot import choose
 from ..language.catalogue import Entry
 from ..language.conditions import filters_of, for_core, sql_of
 from ..language.fields import FIELDS
-from ..language.intervals import SECOND, columns_of, round_interval
 from ..language.names import Between, Filter
 from ..plan import Cost, Frame, Part, Reading, Span
-from ..question import Question
+from ..question import SECOND, Question, columns_of, round_interval
 from ..sums import Axis, Bounds, Numbers, Sums
 from .field_support import missing_fields, told_by
 

@@ -13,7 +13,7 @@ from typing import Any
 from ....errors import ResultsError
 from ....files import read_regular
 from ....recording.ledger import holds
-from ...language.intervals import SECOND
+from ...question import SECOND
 from .paths import DAY, DEFINITIONS, STATE, TIERS
 
 SCHEMA = 1

@@ -23,7 +23,7 @@ from ....files import refusal
 from ....recording.base.checked_files import Part, digest, known_damage
 from ....recording.base.layout import telling
 from ....recording.ledger import CRC, Ledger, append_line, rewrite, set_aside
-from ...language.intervals import SECOND
+from ...question import SECOND
 from .paths import LIST, TIERS, Content, File, Tier, file_of, files, folder_name, is_folder, path_of
 from .state import Kept, read_state
 
