@@ -430,7 +430,7 @@ class Store:
             is_open = any(is_being_recorded(recording) for recording in opened.recordings)
             first, last = self.ends(name)
             return max(first, last - LIVE_NS) if is_open else last
-        behind = None if isinstance(opened, Trace) else behind_ns(opened)
+        behind = None if isinstance(opened, Trace) else behind_ns(opened.frozen())
         return self.ends(name)[1] if behind is None else behind - 1
 
     def path(self, name: str) -> Path:
@@ -518,6 +518,7 @@ def is_being_recorded(recording: Recording) -> bool:
 
 def _ends_of(recording: Recording) -> tuple[int, int]:
     """(first, last) ns of a recording; (0, 0) of an empty one."""
+    recording = recording.frozen()
     span = span_of(recording)
     return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(recording)))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -173,6 +173,7 @@ def _of_trace(store: Store, name: str) -> RecordingFacts:
 def _of_recording(store: Store, name: str) -> RecordingFacts:
     recording = store.recording(name)
     assert recording is not None
+    recording = recording.frozen()
     facts, span = recording.facts, store.ends(name)
     has_events = span != (0, 0)
     segments = recording.segments()
@@ -188,7 +189,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
         kind="recording",
         host=facts.host,
         clock=facts.clock,
-        live=is_live(store, name),
+        live=_is_live(facts.sessions, store.path(name)),
         first_ns=span[0] if has_events else None,
         last_ns=span[1] if has_events else None,
         events=dict(events),
@@ -202,8 +203,11 @@ def is_live(store: Store, name: str) -> bool:
     """Whether it is being recorded: its last session has no end, and something was written lately
     (a writer that was killed left none)."""
     recording = store.recording(name)
-    sessions = [] if recording is None else recording.facts.sessions
-    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(store.path(name))
+    return recording is not None and _is_live(recording.facts.sessions, store.path(name))
+
+
+def _is_live(sessions: Sequence[Mapping[str, Any]], directory: Path) -> bool:
+    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(directory)
 
 
 def statistics(store: Store, words: Words) -> Statistics:

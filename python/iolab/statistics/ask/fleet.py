@@ -27,13 +27,13 @@ from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near
 from ..language.intervals import columns_of, round_interval
 from ..language.names import Filter, Statistic, parse, split_field
-from ..question import Question
+from ..question import COLUMNS, Question
 from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
 from .host_notes import clocks_of_hosts, join_notes, losses_of_hosts
 from .notes import with_notes
-from .query import COLUMNS, query
+from .query import query
 
 HOST = "host"
 NO_VALUE = "-"
