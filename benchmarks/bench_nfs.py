@@ -8,7 +8,10 @@ client has the server's export mounted, and FILE (4 MiB at least) is read by dir
 (`fs.fanotify.max_user_groups` is 0 meanwhile): that needs root there, and nothing else that watches
 files may start. The former value is restored however the benchmark ends. Prints the change of
 throughput and of mean latency with its interval (log ratios of rounds, t), operations recorded and
-lost, and the CPU time of the probe.
+lost, and the CPU time of the probe, its start included.
+
+A rig that was started with --count-instructions is both server and client best (a network namespace
+has the mount): its clock does not depend on other work of the machine that runs it.
 IOLAB_BENCH_SECONDS (20) and IOLAB_BENCH_PAIRS (6) in the environment make it shorter or surer.
 """
 
@@ -137,7 +140,8 @@ def measure(arm: str, server: Host, client: Host, file: str) -> Load:
     print(
         f"    {arm}: recorded {reads.total} of {load.reads}, {named} with a name, "
         f"{sum(status['lost'].values())} lost; "
-        f"probe {status['probe_cpu_ns'] / 1e7 / status['seconds']:.1f} % of a CPU"
+        f"probe {status['probe_cpu_ns'] / 1e3 / max(1, reads.total):.2f} us of CPU a read",
+        flush=True,
     )
     return load
 

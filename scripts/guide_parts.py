@@ -18,7 +18,7 @@ from iolab.charts.base.model import Chart
 from iolab.charts.book import ChartBook
 from iolab.charts.over_load import over_load
 from iolab.charts.series import series
-from iolab.compare.axes import level_text
+from iolab.compare.axes import Layout, level_text
 from iolab.compare.compare import compare
 from iolab.compare.published import Published
 from iolab.heatmap.figure import panels
@@ -126,7 +126,7 @@ def beside(results: Results, words: Sequence[str], picture: Picture) -> str:
         for run in found.with_published(results.runs)
         if run.plan.status != "published" or run.variant.split()[0] in published
     ]
-    drawn = over_load(compare(runs, metric, rows=["numjobs"], cols=["disks"]))
+    drawn = over_load(compare(runs, metric, layout=Layout(rows=["numjobs"], cols=["disks"])))
     said = [one.words(alone=True) for one in found.agreements(results.runs, metric)]
     return f"{_shown(drawn, picture, f'beside-{drawn.name}')}\n\n" + "\n".join(
         f"- {text}" for text in said

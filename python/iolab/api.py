@@ -82,16 +82,19 @@ class _Shown:
     ) -> Comparison:
         """Compare every variant with the baseline; see `compare.compare.compare`. `where` is `{"media":
         "hdd"}` or lists of levels."""
+        from .compare.axes import Layout
         from .compare.compare import compare
 
         return compare(
             self.runs,
             metric,
             baseline=baseline or self.baseline,
-            rows=_listed(rows),
-            cols=_listed(cols),
-            tables=_listed(tables),
-            ignore=_listed(ignore) or (),
+            layout=Layout(
+                rows=_listed(rows),
+                cols=_listed(cols),
+                tables=_listed(tables),
+                ignore=_listed(ignore) or (),
+            ),
             where=_conditions(where),
             shown_unit=unit,
             notes=self.notes,
@@ -179,18 +182,20 @@ class Events:
         """
         from .recording.base.conditions import parse_where
         from .statistics.ask.query import heat
+        from .statistics.question import Question
 
         from_ns, until_ns = self._span(from_, to)
         counts = heat(
             self._held,
             y,
+            Question(
+                span=(from_ns, until_ns),
+                interval_ns=_length(interval),
+                columns=columns,
+                weight=weight,
+                source=source,
+            ),
             where=parse_where(_listed(where) or []),
-            from_ns=from_ns,
-            until_ns=until_ns,
-            interval_ns=_length(interval),
-            columns=columns,
-            weight=weight,
-            source=source,
         )
         return Map(self.path.name, counts)
 
@@ -224,6 +229,8 @@ class Events:
         from .statistics.ask.attribution import Rectangle, Who, who
         from .statistics.ask.drill import dimensions_of
         from .statistics.ask.query import heat
+        from .statistics.language.conditions import filters_of
+        from .statistics.question import Question
 
         conditions = parse_where(_listed(where) or [])
         span = self._span(from_, to)
@@ -234,12 +241,13 @@ class Events:
             return heat(
                 events,
                 y,
+                Question(
+                    span=span,
+                    interval_ns=interval_ns or _length(interval),
+                    columns=columns,
+                    source=source,
+                ),
                 where={**conditions, **more},
-                from_ns=span[0],
-                until_ns=span[1],
-                interval_ns=interval_ns or _length(interval),
-                columns=columns,
-                source=source,
             )
 
         counts = read(self._held, {})
@@ -254,19 +262,22 @@ class Events:
         )
 
         def who_is(rectangle: Rectangle) -> Who:
-            return who(self._held, y, rectangle, where=conditions, around=span, source=source)
+            return who(
+                self._held, y, rectangle, filters=filters_of(conditions), around=span, source=source
+            )
 
         def crop(rectangle: Rectangle) -> Map:
             cropped = heat(
                 self._held,
                 y,
+                Question(
+                    span=(rectangle.from_ns, rectangle.until_ns),
+                    low=rectangle.low,
+                    high=rectangle.high,
+                    columns=columns,
+                    source=source,
+                ),
                 where=conditions,
-                from_ns=rectangle.from_ns,
-                until_ns=rectangle.until_ns,
-                low=rectangle.low,
-                high=rectangle.high,
-                columns=columns,
-                source=source,
             )
             return Map(self.path.name, cropped)
 

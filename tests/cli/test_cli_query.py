@@ -26,6 +26,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.queries.drill import ios
 from iolab.statistics.language import host_names
+from iolab.statistics.question import Question
 from support.counters import disk, kept
 from support.golden import Golden
 from support.recordings import SECOND, START, events
@@ -296,11 +297,11 @@ def test_whose_adds_up(recording: Path) -> None:
     from iolab.statistics.ask.drill import dimensions_of
     from iolab.statistics.ask.query import heat
 
-    whole = heat(Recording(recording), "latency", interval_ns=10**9)
+    whole = heat(Recording(recording), "latency", Question(interval_ns=10**9))
     found, left = dimensions_of(
         [Recording(recording)],
         whole,
-        lambda each, where: heat(each, "latency", where=where, interval_ns=10**9),
+        lambda each, where: heat(each, "latency", Question(interval_ns=10**9), where=where),
     )
     assert left == []
     assert {each.name: [(name, part.total) for name, part in each.parts] for each in found} == {

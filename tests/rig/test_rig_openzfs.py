@@ -25,7 +25,7 @@ from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool.modules import builds
 from iolab.targets.zpool.options import ZpoolOptions
 from iolab.targets.zpool.target import ZpoolTarget
-from support.acting import Listener
+from support.acting import Listener, split_how
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"
 MAY = Permissions(destructive=True)
@@ -69,11 +69,10 @@ def done(host: RigHost, path: Path, listener: Listener, **more: Any) -> Path:
     return run_study(
         path,
         path.parent / "results",
+        split_how(more := {"destructive": True, "trusted": True, **more}),
         listener=listener,
         host=host,
         clock=host.clock,
-        destructive=True,
-        trusted=True,
         **more,
     )
 

@@ -17,7 +17,7 @@ from iolab.hosts.ssh.remote_paths import scratch_on
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.results.open.results import Results
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.snapshot import snapshot
@@ -83,7 +83,7 @@ def test_a_study_on_a_pool_records_every_layer(host: RigHost, tmp_path: Path) ->
         listener=listener,
         host=host,
         clock=host.clock,
-        destructive=True,
+        how=How(destructive=True),
     )
     assert [run[1:] for run in listener.runs] == [("finished", "")], listener.notes
     [run] = Results(tmp_path / "results").runs

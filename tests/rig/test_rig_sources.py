@@ -16,7 +16,7 @@ from iolab.hosts.kinds.rig import RigHost
 from iolab.hosts.ssh.remote_paths import scratch_on
 from iolab.registry import load
 from iolab.results.open.results import Results
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.zpool.options import ZpoolOptions
 from iolab.targets.zpool.target import ZpoolTarget
@@ -178,8 +178,7 @@ sync = 1
         listener=listener,
         host=host,
         clock=host.clock,
-        destructive=True,
-        trusted=True,
+        how=How(destructive=True, trusted=True),
     )
     assert [run[1:] for run in listener.runs] == [("finished", "")]
     [run] = Results(results).runs

@@ -6,16 +6,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from iolab.clock import FakeClock
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.run.progress import Outcome
+from iolab.run.study import How
 from iolab.study.cells.plan import Plan, PlannedRun
 from iolab.study.file.load import Study
 from support.fio_files import job, output
+
+
+def split_how(given: dict[str, Any]) -> How:
+    """What of the arguments is how a study is done; the others remain in them."""
+    names = [each.name for each in fields(How) if each.name in given]
+    return How(**{name: given.pop(name) for name in names})
+
 
 DISKSTATS = (
     "   8       0 sda 10 0 80 5 20 0 160 9 0 11 14 0 0 0 0 0 0\n"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from iolab.errors import UsageError
-from iolab.recording.base.metadata import Begun
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -31,10 +31,8 @@ def record(path: Path, segments: int = 3, host: str = "db1", seed: int = 0) -> N
         return Begun(START + second * SECOND, second * SECOND, START + second * SECOND)
 
     sources: dict[str, Any] = {"block": {}, "syscall": {}, "diskstats": {}}
-    with RecordingWriter.create(
-        path, host=host, clock="realtime", origin={"kind": "record"}, sources=sources,
-        begun=begun(0),
-    ) as writer:  # fmt: skip
+    facts = Facts(host, "realtime", {"kind": "record"}, sources)
+    with RecordingWriter.begin(path, facts, begun=begun(0)) as writer:
         for number in range(segments - 1):
             append(writer, number, seed)
         for second in range(3):

@@ -106,8 +106,7 @@ class Study:
                 label,
                 [(trace, "iolab.0")],
                 source=source,
-                from_ns=start * 10**6,
-                until_ns=(start + 4000) * 10**6,
+                span=(start * 10**6, (start + 4000) * 10**6),
             )
 
     @property

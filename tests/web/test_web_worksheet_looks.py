@@ -56,6 +56,24 @@ def test_the_time_is_read_whole(open_page: Any, width: int) -> None:
     assert page.locator("#reading").evaluate(FITS)
 
 
+def test_the_bar_of_a_comparison_is_one_row(open_page: Any) -> None:
+    page = open_page(part(OP, recording="<b>rec"), width=1400)
+    drawn(page, OP)
+    page.click("#compare")
+    settled(page)
+    page.evaluate(
+        """() => {
+            document.querySelector('#reading strong').textContent = '16.14 seconds';
+            document.querySelector('#compared').textContent = 'with 16.14 seconds earlier';
+        }"""
+    )
+    tops = page.locator("#add, #compare, #marks").evaluate_all(
+        "all => all.map(each => each.getBoundingClientRect().top)"
+    )
+    assert max(tops) - min(tops) < 5
+    assert page.locator("#reading").evaluate(FITS)
+
+
 def test_nothing_is_cut_where_it_is_narrow(open_page: Any) -> None:
     page = open_page(part(LATENCY, BYTES, recording="<b>rec"), width=390, height=1400)
     for statistic in (LATENCY, BYTES):

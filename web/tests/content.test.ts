@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { Refusal } from "../src/api/question";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/api/worksheet";
 import type { Content } from "../src/canvas/content";
+import type { Heat } from "../src/canvas/heat";
 import { placeOf, REST } from "../src/canvas/hues";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
@@ -88,6 +89,29 @@ describe("colours of names", () => {
 		const second = coloured("two", "device", "loop0", "loop3", "loop5");
 		expect([second[0], second[2]]).toEqual([none, five]);
 		expect(new Set(second).size).toBe(3);
+	});
+
+	it("belong to highlighted values of a map before their list is there, as in a shared file", () => {
+		const spec: GraphSpec = { ...graphOf("io.ops[latency]", "early"), by: "device", highlights: ["a"] };
+		const group = {
+			...drawnGroup,
+			maps: [{ ...drawnMap, dimensions: [{ name: "device", title: "", parts: drawnParts }] }],
+		};
+		const map = {
+			kind: "map",
+			statistic: "io.ops[latency]",
+			t0_ns: 0,
+			group,
+			gaps: [],
+			window: null,
+		} as unknown as DrawnMap;
+		const layers = { kind: "layers", by: "device", keys: ["a"], map } as unknown as Layers;
+		expect(stateOf("early").items.value).toEqual([]);
+		const heat = contentOf(spec, map, layers, "#ccc") as Heat;
+		expect(heat.look.parts.map((part) => part.key)).toEqual(["a"]);
+		expect(heat.look.parts[0]?.colour).not.toBe(REST);
+		expect(colourOfName("device", "a")).toBe(heat.look.parts[0]?.colour);
+		forget("early");
 	});
 
 	it("are those of the names: large ones have a hue, negligible ones are grey unless they are chosen", () => {

@@ -64,6 +64,16 @@ describe("per-second series", () => {
 		expect(gap.length).toBeGreaterThan(whole.length);
 	});
 
+	it("show readings that have none before and after them", async () => {
+		const points = (drawn: string) => drawn.split("mark-symbol role-mark").length - 1;
+		const [joined, single] = [
+			await svg(seriesSpec(run([5, 6, 7]), [[1, 2, 3]])),
+			await svg(seriesSpec(run([5, null, 7]), [[1, 2, 3]])),
+		];
+		// one group of points for all devices, and one for each device
+		expect(points(single) - points(joined)).toBe(2);
+	});
+
 	it("tell what was done meanwhile, its name once", async () => {
 		const one = run([5, 0, 0, 7]);
 		const done = { ...one, strips: [...one.strips, ...one.strips], marks: [[2.5, "cache on"] as [number, string]] };

@@ -17,6 +17,7 @@ export const served = {
 	events: { block: 5 },
 	events_from_ns: null,
 	samples: {},
+	hosts: {},
 	problem: "",
 };
 

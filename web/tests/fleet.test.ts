@@ -20,6 +20,7 @@ const shown: FleetAnswer = {
 	schema: 1,
 	archive: "a",
 	archives: ["a"],
+	whole: "all",
 	live: false,
 	by: "host",
 	labels: [],

@@ -8,7 +8,7 @@ import type { Node, StatisticFacts } from "../src/generated/api";
 import type { SparseCounts } from "../src/generated/maps";
 import { branchOf, devices, slices } from "../src/lib/branches";
 import { chosen, layerKeys } from "../src/worksheet/graph/contents";
-import { bounds, fieldsOf, rangeSteps, steps } from "../src/worksheet/graph/drill";
+import { bounds, fieldsOf, rangeSteps, sheetOfHost, steps } from "../src/worksheet/graph/drill";
 import { graphKeys } from "../src/worksheet/graph/keys";
 import { cutOf, Foot, held, togetherOf } from "../src/worksheet/graph/list";
 import { boundWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
@@ -65,6 +65,14 @@ describe("drill-down", () => {
 		const found = rangeSteps("io.ops[op=read][latency]", { field: "latency", low: 1e6, high: 2e6 }, "ns", catalogue);
 		expect(found[0]?.statistic).toBe("io.ops[op=read][latency=1000000ns..2000000ns][latency]");
 		expect(bounds({ low: -0.5, high: 4096.4 }, "B")).toBe("0B..4096B");
+	});
+
+	it("leaves hosts out of the worksheet of one host", () => {
+		const graphs = ["io.ops", "io.ops[host]", 'io.ops[host="a]b"][op=read][latency]', "io.ops[op]"];
+		const whole = { ...EMPTY, name: "mine", recording: "all", graphs: graphs.map((each) => graphOf(each, "")) };
+		const own = sheetOfHost(whole, "db1");
+		expect([own.name, own.recording]).toEqual(["", "db1"]);
+		expect(own.graphs.map((each) => each.statistic)).toEqual(["io.ops", "io.ops[op=read][latency]", "io.ops[op]"]);
 	});
 
 	it("never asks again for what is one value already, whatever is in a name", () => {

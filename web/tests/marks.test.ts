@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { sheet } from "../src/api/worksheet";
+import { shortened } from "../src/canvas/annotations";
 import type { AlertState, Mark } from "../src/generated/api";
 import { alertFrom, alerts, limitsOf } from "../src/worksheet/alerts-now";
 import { unitOf } from "../src/worksheet/dialogs/alert-form";
@@ -20,6 +21,11 @@ describe("a mark in words", () => {
 	it("says variant, cell, verdict and reasons", () => {
 		const facts = { variant: "patch", cell: { disks: "4", rw: "read" }, verdict: "SUSPECT", reasons: ["a stall"] };
 		expect(lineOf(mark(facts))).toBe("0042 · patch disks=4 rw=read · SUSPECT · a stall");
+	});
+
+	it("does not cover a plot, however long its command is", () => {
+		expect(shortened("flush begins")).toBe("flush begins");
+		expect(shortened(`fio --name=db ${"--option ".repeat(20)}`)).toMatch(/^fio --name=db .{25}…$/);
 	});
 
 	it("takes what is damaged as unknown", () => {

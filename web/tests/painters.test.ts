@@ -205,7 +205,9 @@ describe("time of which nothing is recorded", () => {
 			live: false,
 			problem: "",
 		};
-		recordings.value = [{ ...facts, first_ns: 10e9, last_ns: 20e9, events: {}, events_from_ns: null, samples: {} }];
+		recordings.value = [
+			{ ...facts, first_ns: 10e9, last_ns: 20e9, events: {}, events_from_ns: null, samples: {}, hosts: {} },
+		];
 		tick.value = null;
 		expect(marks.value.gaps).toEqual([]);
 		expect(unrecorded.value).toEqual([
@@ -216,7 +218,7 @@ describe("time of which nothing is recorded", () => {
 		expect(unrecordedWords(15e9)).toBe("");
 		expect(unrecordedWords(25e9)).toContain("ended before");
 		recordings.value = [
-			{ ...facts, live: true, first_ns: 10e9, last_ns: 20e9, events: {}, events_from_ns: null, samples: {} },
+			{ ...facts, live: true, first_ns: 10e9, last_ns: 20e9, events: {}, events_from_ns: null, samples: {}, hosts: {} },
 		];
 		expect(unrecordedWords(25e9)).toContain("yet");
 	});

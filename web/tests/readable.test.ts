@@ -11,7 +11,14 @@ const START = 1_700_000_000 * SECOND;
 const GONE = "is gone: it was removed or moved";
 const served: RecordingFacts = {
 	...{ name: "rec", kind: "recording", host: "there", clock: "realtime", live: false, problem: "" },
-	...{ first_ns: START, last_ns: START + 600 * SECOND, events: { block: 5 }, events_from_ns: START, samples: {} },
+	...{
+		first_ns: START,
+		last_ns: START + 600 * SECOND,
+		events: { block: 5 },
+		events_from_ns: START,
+		samples: {},
+		hosts: {},
+	},
 };
 const unread: RecordingFacts = { ...served, host: "", first_ns: null, last_ns: null, events: {}, problem: GONE };
 const at = (last_ns: number | null, problem = ""): Tick => ({

@@ -34,6 +34,7 @@ beforeEach(() => {
 			events: {},
 			events_from_ns: 0,
 			samples: {},
+			hosts: {},
 			problem: "",
 		},
 	];

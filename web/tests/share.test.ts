@@ -36,6 +36,7 @@ const served = (name: string, live: boolean) => ({
 	events: {},
 	events_from_ns: null,
 	samples: {},
+	hosts: {},
 	problem: "",
 });
 

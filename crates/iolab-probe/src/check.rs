@@ -7,6 +7,7 @@ use crate::clock::Anchor;
 use crate::instance::{owned, remove_stale};
 use crate::nfs::NfsSource;
 use crate::session::ring_kib;
+use crate::smb_clients::kernel_server;
 use crate::source::Source;
 use crate::syscall::{can_watch, SyscallSource};
 use crate::traced::formats;
@@ -32,7 +33,7 @@ pub fn check(settings: &Settings) -> Value {
     sources.insert(
         "syscall".into(),
         match (tracefs.clone(), syscall) {
-            (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), can_watch().err()),
+            (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), [can_watch().err(), kernel_server()]),
             (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
         },
     );
@@ -64,10 +65,10 @@ pub fn clean(settings: &Settings) -> Value {
     json!({"removed": removed, "kept": kept})
 }
 
-/// With one more note, where there is one.
-fn with_words(mut said: Value, more: Option<String>) -> Value {
-    if let (Some(words), Some(more)) = (said["words"].as_array_mut(), more) {
-        words.push(more.into());
+/// With further notes.
+fn with_words(mut said: Value, more: impl IntoIterator<Item = Option<String>>) -> Value {
+    if let Some(words) = said["words"].as_array_mut() {
+        words.extend(more.into_iter().flatten().map(Value::from));
     }
     said
 }

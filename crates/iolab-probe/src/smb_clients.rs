@@ -19,6 +19,18 @@ const FRESH: Duration = Duration::from_secs(10);
 /// States of a connection in /proc/net/tcp.
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
+/// Is there while the kernel's SMB server is loaded.
+const KERNEL_SERVER: &str = "/sys/class/ksmbd-control";
+const KERNEL_SERVER_UNSEEN: &str = "SMB: the kernel's server (ksmbd) is loaded; it makes no system calls and has no tracepoints, so its operations are not in file.ops and smb.ops; its disk I/O is in block (processes kworker), its bytes by client in counters (ip.bytes[peer])";
+
+/// What is not seen of the kernel's SMB server, where it is loaded.
+pub fn kernel_server() -> Option<String> {
+    kernel_server_at(Path::new(KERNEL_SERVER))
+}
+
+fn kernel_server_at(path: &Path) -> Option<String> {
+    path.exists().then(|| KERNEL_SERVER_UNSEEN.to_owned())
+}
 
 /// Clients by process number.
 #[derive(Debug)]
@@ -175,6 +187,17 @@ mod tests {
         clients.known.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
         assert_eq!(clients.client(7, b"smbd"), None);
         std::fs::remove_dir_all(&clients.proc).unwrap();
+    }
+
+    #[test]
+    fn the_kernels_server_is_named_while_it_is_loaded() {
+        let class = std::env::temp_dir().join(format!("iolab-ksmbd-{}", std::process::id()));
+        assert_eq!(kernel_server_at(&class), None);
+        std::fs::create_dir(&class).unwrap();
+        let words = kernel_server_at(&class).unwrap();
+        assert!(["ksmbd", "smb.ops", "block", "ip.bytes[peer]"].iter().all(|word| words.contains(word)));
+        assert!(!words.contains('\n'));
+        std::fs::remove_dir(&class).unwrap();
     }
 
     #[test]

@@ -55,6 +55,11 @@ pub trait Source {
         "this kernel was built without it (CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS)"
     }
 
+    /// What is unknown without a tracepoint of that list that is not needed; empty where nothing is.
+    fn unknown_without(&self, _point: &Tracepoint) -> &'static str {
+        ""
+    }
+
     /// A note on each tracepoint that is described otherwise than it is read; an error if it is needed. Changes nothing.
     fn unread(&self, formats: &HashMap<&'static str, Format>) -> Result<Vec<String>, Failure>;
 

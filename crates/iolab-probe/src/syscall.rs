@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::fanotify::Watch;
 use crate::files::{command_of, Files};
 use crate::files_start;
-use crate::smb_clients::SmbClients;
+use crate::smb_clients::{kernel_server, SmbClients};
 use crate::source::{Losses, Source, Tracepoint};
 use crate::syscall_record::Decoder;
 use iolab_core::frames::events::{Key, Row, Rows, NAMED};
@@ -70,7 +70,7 @@ impl SyscallSource {
             asked,
             mounts: settings.mounts.iter().map(|path| path.display().to_string()).collect(),
             watch: None,
-            words: vec![UNSEEN.to_owned()],
+            words: [Some(UNSEEN.to_owned()), kernel_server()].into_iter().flatten().collect(),
             counts: Counts::default(),
             skipped: 0,
             last_ns: 0,

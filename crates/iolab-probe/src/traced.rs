@@ -47,7 +47,12 @@ pub fn formats(source: &dyn Source, tracefs: &Path) -> Result<(Formats, Vec<Stri
                 let why = source.why_absent(tracefs);
                 return Err(Failure::not_possible(format!("no tracepoint {}:{}: {why}", point.group, point.name)));
             }
-            Err(_) => lacking.push(format!("this kernel has no tracepoint {}:{}", point.group, point.name)),
+            Err(_) => {
+                let unknown = source.unknown_without(&point);
+                let separator = if unknown.is_empty() { "" } else { ": " };
+                lacking
+                    .push(format!("this kernel has no tracepoint {}:{}{separator}{unknown}", point.group, point.name));
+            }
         }
     }
     Ok((formats, lacking))

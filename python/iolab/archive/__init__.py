@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .fetch import Fetched, choose, fetch
 from .maintenance import compact, expire
-from .retention import delete_by_age
+from .retention import delete_by_age, delete_replaced
 from .store import Archive, ArchivedRecording
 from .upload.push import Pushed, push
 
@@ -18,6 +18,7 @@ __all__ = [
     "choose",
     "compact",
     "delete_by_age",
+    "delete_replaced",
     "expire",
     "fetch",
     "push",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,9 +21,9 @@ from ..errors import UsageError
 from . import tables
 from .faults import explain_errors
 from .maintenance import ChangedError, delete_files, read_files
-from .rollups import last_of
+from .rollups import Parts, last_of, parse_statistics, read_parts, replaced_parts
 from .scan import DataFile, file_of
-from .store import Archive, expressions
+from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ TABLES: Mapping[str, tuple[Table, ...]] = {
 
 FILES = 64
 """Data files that are replaced in one commit."""
+KINDS = 64
+"""Statistics of recordings of which rows are deleted in one commit."""
 
 Progress = Callable[[int, int], None]
 
@@ -123,6 +125,88 @@ def delete_by_age(
             rows, skipped = _delete_rows(archive, table, through, progress)
             done[table.name] = Removed(len(segments), sum(segments.values()), rows, skipped)
     return done
+
+
+def delete_replaced(archive: Archive) -> dict[str, Removed]:
+    """Delete roll-ups of which a merged file has all segments. Returns what was deleted, by table.
+
+    Rows are deleted before their lines in `rollup_parts`: the next call completes an interrupted
+    one, and no answer has these rows meanwhile. ResultsError where a table can't be read or written.
+    """
+    recordings = [item for item in archive.recordings() if item.kept]
+    kinds_by_tier: dict[str, list[_Replaced]] = {}
+    if recordings:
+        parts_of = read_parts(archive, [item.recording for item in recordings])
+        for item in recordings:
+            for kind in _find_replaced(item, parts_of.get(item.recording, {}), archive.url):
+                kinds_by_tier.setdefault(kind.tier, []).append(kind)
+    done: dict[str, Removed] = {}
+    for tier, kinds in kinds_by_tier.items():
+        if tier not in tables.ROLLUPS:
+            continue  # a newer iolab's
+        rows = 0
+        table = tables.ROLLUPS[tier]
+        for group in _groups(kinds):
+            rows += archive.replace(
+                table, _any_of([kind.rows() for kind in group]), table.columns.empty_table()
+            )
+            archive.replace(
+                tables.ROLLUP_PARTS,
+                _any_of([kind.lines() for kind in group]),
+                tables.ROLLUP_PARTS.columns.empty_table(),
+            )
+        done[table.name] = Removed(
+            len({kind.recording for kind in kinds}), sum(len(kind.numbers) for kind in kinds), rows
+        )
+    return done
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """Numbers of the parts of a statistic that a merged file replaced."""
+
+    recording: str
+    statistic: str
+    added_ns: int
+    tier: str
+    numbers: tuple[int, ...]
+
+    def rows(self) -> Any:
+        """Their rows in the table of the tier."""
+        of = expressions()
+        return of.And(
+            of.EqualTo("recording", self.recording),
+            of.EqualTo("statistic", self.statistic),
+            of.EqualTo("added_ns", self.added_ns),
+            of.In("segment", self.numbers),
+        )
+
+    def lines(self) -> Any:
+        """Their lines in `rollup_parts`."""
+        of = expressions()
+        return of.And(self.rows(), of.EqualTo("tier", self.tier))
+
+
+def _find_replaced(item: ArchivedRecording, parts: Parts, url: str) -> Iterator[_Replaced]:
+    through = {
+        (state.statistic, state.added_ns): state.through
+        for state in parse_statistics(item.kept, url)
+    }
+    for (statistic, added_ns, tier), listed in parts.items():
+        numbers = replaced_parts(listed, through.get((statistic, added_ns), 0))
+        if numbers:
+            yield _Replaced(
+                item.recording, statistic, added_ns, tier, tuple(part.number for part in numbers)
+            )
+
+
+def _groups(kinds: Sequence[_Replaced]) -> Iterator[Sequence[_Replaced]]:
+    for first in range(0, len(kinds), KINDS):
+        yield kinds[first : first + KINDS]
+
+
+def _any_of(conditions: Sequence[Any]) -> Any:
+    return conditions[0] if len(conditions) == 1 else expressions().Or(*conditions)
 
 
 def read_deleted(

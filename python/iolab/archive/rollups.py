@@ -164,6 +164,12 @@ def effective_parts(parts: Sequence[Part], through: int) -> list[Part]:
     return effective
 
 
+def replaced_parts(parts: Sequence[Part], through: int) -> list[Part]:
+    """The parts of one kind that count no more, since another one has all their segments."""
+    counting = {part.number for part in effective_parts(parts, through)}
+    return [part for part in parts if part.last <= through and part.number not in counting]
+
+
 def push_statistics(
     archive: Archive,
     host: str,

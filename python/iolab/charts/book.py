@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from ..compare.axes import Layout
 from ..compare.compare import compare
 from ..compare.load.curves import curves
 from ..compare.model import Comparison
@@ -218,7 +219,13 @@ class ChartBook:
                 ]
                 for name, levels in where.items()
             }
-        return compare(self._results.runs, metric, **arguments)  # type: ignore[arg-type]
+        axes = {
+            name: arguments.pop(name)
+            for name in ("rows", "cols", "tables", "ignore")
+            if name in arguments
+        }
+        layout = Layout(**axes)  # type: ignore[arg-type]
+        return compare(self._results.runs, metric, layout=layout, **arguments)  # type: ignore[arg-type]
 
 
 def throughput_for(references: Sequence[Reference], have: Collection[str]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import altair as alt
@@ -89,14 +90,16 @@ def series(
                 f"panel{len(panels)}",
                 y,
                 last if unit == units[-1] else x,
-                holes,
-                stalls,
-                (start, end),
-                [
-                    (second, "" if panels else label)
-                    for second, label in marked
-                    if start <= second <= end
-                ],
+                _Overlay(
+                    holes,
+                    stalls,
+                    (start, end),
+                    [
+                        (second, "" if panels else label)
+                        for second, label in marked
+                        if start <= second <= end
+                    ],
+                ),
                 colour_by_name,
             )
         )
@@ -134,32 +137,40 @@ def series(
     )
 
 
+@dataclass(frozen=True)
+class _Overlay:
+    """What a panel shows besides its lines: spans without readings, stalls, and marked moments with
+    their labels, all within a window."""
+
+    holes: Sequence[Span]
+    stalls: Sequence[Span]
+    window: Span
+    marked: Sequence[tuple[float, str]]
+
+
 def _panel(
     lines: Sequence[Series],
     data: str,
     y: ValueAxis,
     x: alt.X,
-    holes: Sequence[Span],
-    stalls: Sequence[Span],
-    window: Span,
-    marked: Sequence[tuple[float, str]],
+    overlay: _Overlay,
     colour_by_name: Mapping[str, str],
 ) -> alt.LayerSpec:
     names = [line.name for line in lines]
     vertical = y.encode_y(_HEIGHT)
     layers: list[Layer] = []
-    if stalls:
-        spans = inline(*({"x": first, "x2": last} for first, last in stalls))
+    if overlay.stalls:
+        spans = inline(*({"x": first, "x2": last} for first, last in overlay.stalls))
         layers.append(
             layer(
                 alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")
             )
         )
-    if holes:
+    if overlay.holes:
         layers.append(
             layer(
                 alt.MarkDef(type="rule", style="gap", clip=True),
-                data=inline(*_hatching(holes, window)),
+                data=inline(*_hatching(overlay.holes, overlay.window)),
                 x=x,
                 x2=alt.X2("x2"),
                 y=pixel(_HEIGHT),
@@ -186,8 +197,8 @@ def _panel(
             **base,
         )
     )
-    if marked:
-        done = inline(*({"x": second, "label": label} for second, label in marked))
+    if overlay.marked:
+        done = inline(*({"x": second, "label": label} for second, label in overlay.marked))
         layers.append(
             layer(
                 alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),

@@ -208,19 +208,25 @@ def key_of(run: Run, names: Sequence[str]) -> Key:
     return tuple([levels_of.get(name) for name in names])
 
 
-def choose(
-    runs: Sequence[Run],
-    rows: Sequence[str] | None,
-    cols: Sequence[str] | None,
-    tables: Sequence[str] | None,
-    ignored: Sequence[str],
-) -> Axes:
+@dataclass(frozen=True)
+class Layout:
+    """The requested factors of each axis; None: inferred. `ignore`: factors to pool within a cell,
+    which is then named as hidden variation."""
+
+    rows: Sequence[str] | None = None
+    cols: Sequence[str] | None = None
+    tables: Sequence[str] | None = None
+    ignore: Sequence[str] = ()
+
+
+def choose(runs: Sequence[Run], layout: Layout) -> Axes:
     """The requested axes, filled up so that nothing varies unseen.
 
     Rows left open take the load (or else the factor with most levels), columns the next; every
-    other factor that varies splits the tables, so that unlike things are pooled only when `ignored`
-    says so.
+    other factor that varies splits the tables, so that unlike things are pooled only when
+    `layout.ignore` says so.
     """
+    rows, cols, tables, ignored = layout.rows, layout.cols, layout.tables, layout.ignore
     names = list(dict.fromkeys(name for run in runs for name in run.factors))
     for name in (*(rows or ()), *(cols or ()), *(tables or ()), *ignored):
         if name not in names:

@@ -16,7 +16,7 @@ from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
 from ..stats.sessions import session_interval
 from ..units import BASE, unit
-from .axes import Grid, Where, choose, levels, select, with_metric
+from .axes import Grid, Layout, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .changes import change_of
 from .load.achieved import with_achieved
@@ -36,14 +36,10 @@ def compare(
     metric_name: str,
     *,
     baseline: str | None = None,
-    rows: Sequence[str] | None = None,
-    cols: Sequence[str] | None = None,
-    tables: Sequence[str] | None = None,
-    ignore: Sequence[str] = (),
+    layout: Layout | None = None,
     where: Where | None = None,
     shown_unit: str | None = None,
     confidence: float = CONFIDENCE,
-    alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
 ) -> Comparison:
     """Compare every variant with the baseline.
@@ -51,9 +47,7 @@ def compare(
     Args:
         runs: of one results directory, INVALID ones included: they are left out here, and counted.
         baseline: an arm's name; default the first in order of appearance.
-        rows, cols, tables: factors of each axis (see `axes.choose`); ignore: factors to pool within
-        a cell, which is
-            then named as hidden variation.
+        layout: the factors of each axis, where they are not inferred.
         where: conditions on factors, variants or hosts.
         shown_unit: unit to write values in; default the published one, where all runs are published
         in the same. notes: further notes on the numbers (see `remarks.study_notes`).
@@ -79,7 +73,7 @@ def compare(
     has_several = len({run.results for run in selected}) > 1
     differences = differences_of(selected) if has_several else ()
     unmatched = unmatched_of(selected) if has_several else ()
-    axes = choose(selected, rows, cols, tables, ignore)
+    axes = choose(selected, layout or Layout())
     selected, without_metric = with_metric(selected, metric, axes)
     arms = collect(selected, metric, axes)
     variants_to_compare = [variant for variant in variants if variant != base]
@@ -93,7 +87,7 @@ def compare(
         for variant in variants_to_compare
         if (*place, base) in arms or (*place, variant) in arms
     }
-    changes, planned = _changes(pairings, metric, confidence, alpha)
+    changes, planned = _changes(pairings, metric, confidence, ALPHA)
     cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *variants_to_compare):
@@ -137,11 +131,11 @@ def compare(
         footnotes=footnotes,
         noise_floor=(min(repeated_changes), max(repeated_changes)) if repeated_changes else None,
         confidence=confidence,
-        alpha=alpha,
+        alpha=ALPHA,
         detectable=_detectable(
             planned,
             metric,
-            alpha / _tests(changes, all(_is_again(variant) for variant in variants_to_compare)),
+            ALPHA / _tests(changes, all(_is_again(variant) for variant in variants_to_compare)),
         ),
         shown_unit=_shown_unit(shown_unit, metric, selected),
         differences=differences,

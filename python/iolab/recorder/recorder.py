@@ -392,6 +392,8 @@ class Recorder:
             **self.status.as_data(),
             "now_ns": self._time.now_ns(),
             "ahead_ns": self._time.ahead_ns,
+            "cost_ns": self._cost_ns(),
+            "cpus": self._parts.cpus,
         }
 
     def _mark(self, request: Mapping[str, Any]) -> dict[str, int | None]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from .. import recorder, recording, statistics
 from ..clock import Clock, SystemClock
 from ..errors import IolabError, UsageError
 from ..recording.base.disks import periods_of
-from ..recording.base.layout import is_recording, keep_private
+from ..recording.base.layout import is_recording, keep_private, telling
 from ..recording.base.lock import LOCK
 from ..recording.base.memory import keep_freed_memory
+from ..recording.base.metadata import Facts
 from ..recording.write.writer import RecordingWriter
 from ..statistics import kept
 from ..statistics.kept.manage import begin
@@ -196,18 +198,11 @@ def open_writer(
             begun=begun,
             system=clock,
         )
-    return RecordingWriter.create(
-        directory,
-        host=str(hello.get("hostname", "")),
-        clock="realtime",
-        origin=origin,
-        sources=sources,
-        retention=limits,
-        live=True,
-        begun=begun,
-        system=clock,
-        mode=0o777 if is_shared else 0o700,
-    )
+    if is_shared:
+        with telling(directory, "make a recording here"):
+            directory.mkdir(parents=True, exist_ok=True)
+    facts = Facts(str(hello.get("hostname", "")), "realtime", dict(origin), sources, limits)
+    return RecordingWriter.begin(directory, facts, live=True, begun=begun, system=clock)
 
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
@@ -234,40 +229,48 @@ def kept_beside(writer: RecordingWriter, settings: Settings, notice: Callable[[s
     return KeepingSink(writer, notice)
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """What a session records, ready to begin.
+
+    Attributes:
+        origin: what `recording.json` says of where it comes from, besides `kind`.
+        clock: the time of day of another machine that is recorded; None for this one.
+        connection: how that machine is reached now. pools: see `PoolSink`; None where pools are not
+        requested. samba: see `SmbSink`; None where system calls are not recorded. disks: see
+        `DiskSink`; None where no disks are recorded.
+    """
+
+    settings: Settings
+    launcher: Launcher
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    clock: Clock | None = None
+    connection: Callable[[], Mapping[str, Any]] | None = None
+    pools: Callable[[], Sequence[str]] | None = None
+    samba: Callable[[], Sequence[str]] | None = None
+    disks: Callable[[], Sequence[str]] | None = None
+
+
 class Session:
     """One recording to be made. `stop` may be called from a signal handler once it is made."""
 
     def __init__(
         self,
-        settings: Settings,
+        preparation: Preparation,
         directory: Path,
-        launcher: Launcher,
         heard: Heard,
         *,
         command: Sequence[str] = (),
-        origin: Mapping[str, Any] | None = None,
-        clock: Clock | None = None,
-        connection: Callable[[], Mapping[str, Any]] | None = None,
-        pools: Callable[[], Sequence[str]] | None = None,
-        samba: Callable[[], Sequence[str]] | None = None,
-        disks: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
         """`is_shared`: see `open_writer`; names of files and command lines are private
         otherwise.
-
-        `origin`: what `recording.json` says of where it comes from, besides `kind`.
-
-        Where another machine is recorded, `clock` has its time of day, and `connection` says how it
-        is reached now. `pools`: see `PoolSink`; None where pools are not requested. `samba`: see
-        `SmbSink`; None where system calls are not recorded. `disks`: see `DiskSink`; None where no
-        disks are recorded.
         """
-        clock = clock or SystemClock()
+        settings, connection = preparation.settings, preparation.connection
+        clock = preparation.clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
-        self._connection, self._pools, self._is_shared = connection, pools, is_shared
-        self._samba, self._disks = samba, disks
+        self._preparation, self._is_shared = preparation, is_shared
         self._push = (
             None
             if settings.archive is None
@@ -277,13 +280,13 @@ class Session:
         os.umask(self._umask)
         facts = {
             "kind": "record",
-            **(origin or {}),
+            **preparation.origin,
             **({"command": list(command)} if command else {}),
         }
         self._recorder = Recorder(
             settings,
             Parts(
-                launcher=launcher,
+                launcher=preparation.launcher,
                 clock=clock,
                 heard=heard,
                 directory=directory,
@@ -333,16 +336,16 @@ class Session:
         self._writer = writer
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.notice)
-        if self._pools is not None:
-            sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
-        if self._disks is not None:
+        if (pools := self._preparation.pools) is not None:
+            sink = PoolSink(sink, pools, writer.describe, self._recorder.own_ns)
+        if (disks := self._preparation.disks) is not None:
             begin_ns = writer.facts.sessions[-1]["from_ns"] or 0
             places = DiskPlaces(periods_of(writer.facts.origin), begin_ns)
-            sink = DiskSink(sink, self._disks, places, writer.note_origin)
-        if self._samba is not None:
-            samba = SmbSink(sink, self._samba, self._heard.notice)
-            samba.prepare()
-            sink = samba
+            sink = DiskSink(sink, disks, places, writer.note_origin)
+        if (samba := self._preparation.samba) is not None:
+            smb_sink = SmbSink(sink, samba, self._heard.notice)
+            smb_sink.prepare()
+            sink = smb_sink
         if self._push is not None:
             sink = archiving.ArchivingSink(
                 sink,
@@ -360,5 +363,6 @@ class Session:
         self._note()
 
     def _note(self) -> None:
-        if self._writer is not None and self._connection is not None:
-            note_connection(self._writer, self._connection())
+        connection = self._preparation.connection
+        if self._writer is not None and connection is not None:
+            note_connection(self._writer, connection())

@@ -37,6 +37,7 @@ from .kernels import find_kernel
 from .network import NetworkState, configure, end_unused, find_network, join, write_names
 from .process import cpu_wait, end_process, reap
 from .qemu import (
+    COUNTED,
     PROGRAM,
     MachineOptions,
     choose_accelerator,
@@ -45,7 +46,7 @@ from .qemu import (
     kernel_words,
 )
 
-BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
+BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0, COUNTED: 300.0}
 """Until ssh answers; an emulated machine needs about half a minute where it has two cores for
 itself. Time in which it waits for a CPU does not count."""
 _LONGEST = 6
@@ -67,7 +68,7 @@ def up(
     try:
         with _hold(rig):
             _check_names(names, notify)
-            choice = choose_accelerator(rig)
+            choice = choose_accelerator(rig, options.counts_instructions)
             if choice.why:
                 notify(choice.why)
             link = options.link

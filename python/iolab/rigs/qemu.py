@@ -21,6 +21,9 @@ from .kernels import find_kernel
 from .network import Link, card
 
 PROGRAM = "qemu-system-x86_64"
+COUNTED = "icount"
+"""An accelerator: emulation with a clock that counts instructions, 1 ns each. Idle time passes as
+on the host, so that timers and the network keep their pace."""
 PROBE_SECONDS = 40.0
 """For a boot with KVM up to the first program: working KVM needs a few seconds of them."""
 _OWN_SLOTS, _OWN_THREADS = 24, 32
@@ -59,7 +62,8 @@ class MachineOptions:
     Attributes:
         cpus: None for those of this machine, at most 4. link: to a private network, None for none.
         can_reboot: whether a reboot starts it again, with its files; otherwise it ends.
-        kernel: the name of the kernel to boot.
+        kernel: the name of the kernel to boot. counts_instructions: whether its clock counts
+        instructions (`COUNTED`) instead of time.
     """
 
     disks: Disks
@@ -68,10 +72,14 @@ class MachineOptions:
     link: Link | None = None
     can_reboot: bool = False
     kernel: str = OWN_KERNEL
+    counts_instructions: bool = False
 
     @property
     def cpu_count(self) -> int:
-        """The CPUs that it gets."""
+        """The CPUs that it gets. Emulated CPUs that count instructions take turns, so one is the
+        default of these."""
+        if self.counts_instructions:
+            return self.cpus or 1
         return self.cpus or min(4, os.cpu_count() or 1)
 
 
@@ -93,9 +101,11 @@ def check_program() -> None:
         )
 
 
-def choose_accelerator(rig: str) -> Choice:
+def choose_accelerator(rig: str, counts_instructions: bool = False) -> Choice:
     """KVM where a probe booted this rig's kernel with it in time; remembered for this image and
     this boot of the machine."""
+    if counts_instructions:
+        return Choice(COUNTED, "")
     if not os.path.exists("/dev/kvm"):  # noqa: PTH110
         return Choice("tcg", "there is no /dev/kvm here: the CPU is emulated, several times slower")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -198,8 +208,11 @@ def disk_file(home: Path, name: str) -> Path:
 def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]:
     home = rig_home(rig)
     # kernel 6.12 uses cmpxchg16b for its allocator, where qemu 7.2 ends in double faults
-    emulated = ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off,cx16=off"]
+    threads = "single" if accelerator == COUNTED else "multi"
+    emulated = ["-accel", f"tcg,thread={threads},tb-size=512", "-cpu", "max,la57=off,cx16=off"]
     accel = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else emulated
+    if accelerator == COUNTED:
+        accel += ["-icount", "shift=0,sleep=on"]
     return [
         PROGRAM,
         "-machine",
@@ -228,7 +241,7 @@ def _append(accelerator: str, more: str = "") -> str:
     # Guards against attacks between its own programs cost an emulated CPU much, and guard nothing
     # in a machine that is deleted after use. The kernel's test of its timer (10 ticks in a loop of
     # fixed length) fails where the emulation gets little CPU time, and then the kernel panics.
-    slow = " mitigations=off no_timer_check" if accelerator == "tcg" else ""
+    slow = " mitigations=off no_timer_check" if accelerator != "kvm" else ""
     return f"root=LABEL=rig rw console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.show_status=0{slow}{more}"
 
 

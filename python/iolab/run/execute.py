@@ -7,19 +7,21 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..clock import Clock
 from ..errors import RunError
 from ..files import write_atomically
-from ..hosts.base.host import Host, HungError, KernelLog
+from ..hosts.base.host import Host, HungError
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts, temperatures
+from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import common_window
 from ..results.evidence.files import PASSES, TARGET_FILE, write_plan
 from ..results.evidence.marks import add_marks
-from ..results.evidence.model import PROGRAM
+from ..results.evidence.model import KERNEL, PROGRAM, PROGRAM_BUILD, SESSION, RunPlan
 from ..sources.base import Source
 from ..study.cells.plan import PlannedRun
 from ..study.client_hosts import ClientHosts
@@ -34,7 +36,6 @@ from .commands import CommandRunner
 from .environment import write_run_environment
 from .hooks import Hooks, variables
 from .load.actions import Actions
-from .load.client_recordings import ClientRecorders
 from .load.clients import Client, ClientLaunch, client_places, path_on_clients
 from .load.launch import HostLaunch, Launch
 from .load.loop import LoadRunner
@@ -42,8 +43,9 @@ from .load.profiling import MARK, Profiler
 from .load.tracing import active_tracing
 from .logs.log_ios import keep_ios
 from .logs.picture import read_picture
-from .logs.recording import StudyRecorder
-from .record import RunEnd, plan_of
+from .plugins import Equipment
+from .progress import ProgressListener
+from .record import RunEnd
 from .resuming.interrupts import Interrupts
 from .resuming.process_registry import Starts
 
@@ -89,23 +91,20 @@ class Executor:
         interrupts: Interrupts,
         hooks: Hooks,
         commands: CommandRunner,
-        *,
+        equipment: Equipment,
         starts: Starts,
-        waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None],
-        notice: Callable[[str], None],
-        kernel_log: KernelLog | None = None,
-        recorder: StudyRecorder | None = None,
-        client_recorders: ClientRecorders | None = None,
+        listener: ProgressListener,
     ) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
-        self._hooks, self._commands, self._kernel_log, self._recorder = (
-            hooks,
-            commands,
-            kernel_log,
-            recorder,
-        )
-        self._starts, self._waiting, self._notice = starts, waiting, notice
-        self._client_recorders = client_recorders
+        self._hooks, self._commands, self._starts = hooks, commands, starts
+        self._recorder, self._client_recorders = equipment.recorder, equipment.client_recorders
+        self._waiting, self._notice = listener.update_run, listener.notice
+        self._kernel_log = host.kernel_log()
+
+    def close(self) -> None:
+        """Stop reading the kernel's log."""
+        if self._kernel_log is not None:
+            self._kernel_log.close()
 
     def execute(self, setting: RunSetting) -> RunEnd:
         """Do the run and write its evidence, `run.json` last: a directory without it was never
@@ -154,17 +153,7 @@ class Executor:
     def _record(self, setting: RunSetting, load: Load, end: RunEnd) -> None:
         write_plan(
             setting.directory,
-            plan_of(
-                setting.run,
-                setting.name,
-                load,
-                end,
-                host=self._host.name,
-                tools=setting.tools,
-                sources=setting.sources,
-                devices=setting.target.devices(),
-                cold=setting.target.cold(),
-            ),
+            _plan_of(setting, load, end, self._host.name),
         )
 
     def _in_place(self, setting: RunSetting, load: Load) -> RunEnd:
@@ -435,3 +424,65 @@ class Executor:
             raise
         except RunError as error:
             self._notice(str(error))
+
+
+def _plan_of(setting: RunSetting, load: Load, end: RunEnd, host: str) -> RunPlan:
+    """`run.json` of a run that ended."""
+    run = setting.run
+    extra: dict[str, Any] = {
+        "options": dict(load.options),
+        "time_based": True,
+        **load.facts,
+        "job": end.job.files[end.job.main] if end.job else "",
+        "sources": [source.name for source in setting.sources],
+        "readings": {
+            source.name: {
+                "taken": source.readings,
+                "lost": source.lost,
+                **({"trouble": source.trouble} if source.trouble else {}),
+            }
+            for source in setting.sources
+        },
+        "devices": list(setting.target.devices()),
+    }
+    if setting.target.cold():  # nothing of its files was in memory when it began
+        extra["cold"] = True
+    if end.place is not None:
+        extra["place"] = asdict(end.place)
+    if end.pid is not None:
+        extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
+    if end.recording:
+        extra["recording"] = dict(end.recording)
+    if end.clients:
+        extra[CLIENTS] = [client.as_data() for client in end.clients]
+    if end.build:
+        extra[PROGRAM_BUILD] = dict(end.build)
+    if end.tracing:
+        extra["tracing"] = list(end.tracing)
+    if run.profile:
+        extra["profile"] = True
+    if run.session:
+        extra[SESSION] = run.session
+    if run.cell.kernel is not None:
+        extra[KERNEL] = run.cell.kernel
+    if end.reason:
+        extra["failure"] = end.reason
+    return RunPlan(
+        run=setting.name,
+        variant=run.cell.variant,
+        factors=dict(run.cell.factors),
+        repetition=run.repetition,
+        block=run.block,
+        status=end.status,
+        host=host,
+        jobs=load.jobs,
+        depth=load.depth,
+        runtime=load.runtime,
+        ramp=load.ramp,
+        offered_iops=load.offered_iops,
+        window=end.window,
+        command=end.job.command if end.job else (),
+        exit_code=end.exit_code,
+        tools=dict(setting.tools),
+        extra=extra,
+    )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import IolabError, UsageError
@@ -15,31 +14,12 @@ from ..results.evidence.lock import check_free
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.open.multi_host import FILE as HOSTS_FILE
 from ..results.open.multi_host import Hosts, read_hosts, write_hosts
-from ..study.adapt import Changes
-from ..targets.base import Permissions
 from .progress import ProgressListener
 from .resuming.interrupts import Interrupts, SameInterrupts
-from .study import refuse_other, run_study
+from .study import How, refuse_other, run_study
 
 _LOOK = 0.2
 """Seconds between looks whether all are done; signals are handled in between."""
-
-
-@dataclass(frozen=True)
-class How:
-    """How the study is done on each host; see `run_study`."""
-
-    changes: Changes = field(default_factory=Changes)
-    resume: bool = False
-    fail_fast: bool = False
-    destructive: bool = False
-    force: bool = False
-    trusted: bool = False
-
-    @property
-    def permissions(self) -> Permissions:
-        """As targets take it."""
-        return Permissions(self.destructive, self.force)
 
 
 def run_on_hosts(
@@ -69,16 +49,8 @@ def run_on_hosts(
             run_study(
                 path,
                 output / name,
-                listener=listeners[name],
-                host=host,
-                clock=getattr(host, "clock", None),
-                interrupts=SameInterrupts(stops),
-                changes=how.changes,
-                resume=how.resume,
-                fail_fast=how.fail_fast,
-                destructive=how.destructive,
-                force=how.force,
-                trusted=how.trusted,
+                how,
+                listener=listeners[name], host=host, clock=getattr(host, "clock", None), interrupts=SameInterrupts(stops),
             )
         except BaseException as error:  # reported after all have ended
             ends[name] = error

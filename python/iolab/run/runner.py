@@ -397,22 +397,17 @@ class StudyRunner:
                     failure,
                     hint="hooks.jsonl in the results has its output; continue with --resume once it works",
                 )
-            kernel_log = self._host.kernel_log()
-            if kernel_log is not None:
-                stack.callback(kernel_log.close)
             executor = Executor(
                 self._host,
                 self._clock,
                 interrupts,
                 hooks,
                 self._commands,
-                starts=self._starts,
-                waiting=self._listener.update_run,
-                notice=self._listener.notice,
-                kernel_log=kernel_log,
-                recorder=self._equipment.recorder,
-                client_recorders=self._equipment.client_recorders,
+                self._equipment,
+                self._starts,
+                self._listener,
             )
+            stack.callback(executor.close)
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
         finished = sum(run.number in past.done for run in plan.runs) + sum(
             end.status == "finished" for end in ends

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..clock import Clock, SystemClock
@@ -28,30 +28,11 @@ from .resuming.resume import begun, recorded_study
 from .runner import RunnerOptions, StudyRunner
 
 
-def run_study(
-    path: Path,
-    output: Path | None = None,
-    *,
-    listener: ProgressListener | None = None,
-    clock: Clock | None = None,
-    host: Host | None = None,
-    interrupts: Interrupts | None = None,
-    changes: Changes | None = None,
-    resume: bool = False,
-    fail_fast: bool = False,
-    destructive: bool = False,
-    force: bool = False,
-    trusted: bool = False,
-    open_host: Callable[[str], Host] = host_named,
-) -> Path:
-    """Do a study and return its results directory.
+@dataclass(frozen=True)
+class How:
+    """How a study is done this time.
 
-    Args:
-        path: the study file.
-        output: results directory to make; default `results/<name>` below the working directory.
-        listener: is called with the progress; `Outcome` says whether the study was completed.
-        clock, host: the system's and this machine unless given (fakes in tests).
-        interrupts: Ctrl-C handling; its own unless given.
+    Attributes:
         changes: what differs from the file; kept with the results, so that `resume` needs none. In a
         study in sessions, `variants` selects the sessions of this call, and is not kept.
         resume: continue existing results: runs that are missing, failed or were killed are done.
@@ -59,6 +40,41 @@ def run_study(
         destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment
         that changed, or on another host. trusted: whether the study's commands may run; a text
         agreed to before needs no leave.
+    """
+
+    changes: Changes = field(default_factory=Changes)
+    resume: bool = False
+    fail_fast: bool = False
+    destructive: bool = False
+    force: bool = False
+    trusted: bool = False
+
+    @property
+    def permissions(self) -> Permissions:
+        """As targets take it."""
+        return Permissions(self.destructive, self.force)
+
+
+def run_study(
+    path: Path,
+    output: Path | None = None,
+    how: How | None = None,
+    *,
+    listener: ProgressListener | None = None,
+    clock: Clock | None = None,
+    host: Host | None = None,
+    interrupts: Interrupts | None = None,
+    open_host: Callable[[str], Host] = host_named,
+) -> Path:
+    """Do a study and return its results directory.
+
+    Args:
+        path: the study file.
+        output: results directory to make; default `results/<name>` below the working directory.
+        how: see there; by default as the file says, from the start.
+        listener: is called with the progress; `Outcome` says whether the study was completed.
+        clock, host: the system's and this machine unless given (fakes in tests).
+        interrupts: Ctrl-C handling; its own unless given.
         open_host: opens the client hosts of `[load]`.
 
     Raises StudyError for a wrong study, UsageError where the directory holds results already or
@@ -66,19 +82,21 @@ def run_study(
     measured at all (no fio, no room, no such target, no room for the results any more). A failing
     run is recorded and doesn't end the study.
     """
+    how = how or How()
+    changes, resume = how.changes, how.resume
     session_variants: Sequence[str] = ()
-    if changes is not None and changes.variants and is_in_sessions(path):
+    if changes.variants and is_in_sessions(path):
         load_study(path, changes, host=host)  # refuses unknown names
         session_variants, changes = changes.variants, replace(changes, variants=())
     study = load_study(path, changes, host=host)
-    require_trust(study, trusted)
+    require_trust(study, how.trusted)
     directory = output if output is not None else Path("results") / study.name
     heard = listener or Silence()
     fresh = not directory.exists()
     if not resume and begun(directory):
         check_free(directory)  # before any advice to remove it
     _check_output(directory, resume)
-    options = RunnerOptions(resume, fail_fast, Permissions(destructive, force), session_variants)
+    options = RunnerOptions(resume, how.fail_fast, how.permissions, session_variants)
     try:
         with lock(directory):
             _check_output(directory, resume)

@@ -10,6 +10,9 @@ from .language.catalogue import Entry
 from .language.fields import QUANTIZED
 from .language.names import Filter, Statistic
 
+COLUMNS = 400
+"""Columns of time where the question has no interval."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -17,17 +20,17 @@ class Question:
 
     Attributes:
         statistic: what; None for a map of I/Os under conditions that is no statistic. span: from
-        and until (ns), None where left open. interval_ns: length of a column, None for the shortest
-        with at most `columns` in the span. source: what must answer, None for any. y: of a map,
+        and until (ns), None where left open. interval_ns: length of a column; None for one of 1, 2,
+        5 times a power of ten that makes at most `columns` of the span. source: what must answer, None for any. y: of a map,
         None for numbers over time. filters: conditions. weight: what the cells of a map hold.
         low, high: of y, `low` <= y < `high`. buckets: at most so many equal ones.
     """
 
-    statistic: Statistic | None
-    span: tuple[int | None, int | None]
-    interval_ns: int | None
-    columns: int
-    source: str | None
+    statistic: Statistic | None = None
+    span: tuple[int | None, int | None] = (None, None)
+    interval_ns: int | None = None
+    columns: int = COLUMNS
+    source: str | None = None
     y: Y | None = None
     filters: tuple[Filter, ...] = ()
     weight: Weight = "count"

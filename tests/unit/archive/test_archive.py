@@ -25,7 +25,7 @@ from iolab.archive import Archive, choose, fetch, push, tables
 from iolab.archive import push as push_function
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.layout import KINDS, Kind, sealed_file
-from iolab.recording.base.metadata import Begun
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
@@ -128,9 +128,8 @@ def test_sessions_and_the_gap_between_them_arrive(tmp_path: Path, archive: Archi
         return Begun(START + second * SECOND, second * SECOND, START + second * SECOND)
 
     path = tmp_path / "rec"
-    with RecordingWriter.create(
-        path, host="db1", clock="realtime", origin={"kind": "record"}, begun=begun(0)
-    ) as writer:
+    facts = Facts("db1", "realtime", {"kind": "record"})
+    with RecordingWriter.begin(path, facts, begun=begun(0)) as writer:
         append(writer, 0)
         writer.tick(START + 5 * SECOND)
     with RecordingWriter.reopen(path, begun=begun(10)) as writer:

@@ -29,6 +29,7 @@ from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
 from iolab.statistics.ask.query import explain, heat, query
 from iolab.statistics.engine.joint import Joint
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question
 from iolab.statistics.tiers import archive_engines
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import SOURCES, answer_of, append, questions, record
@@ -167,13 +168,8 @@ def test_maps_of_each_weight_and_range(
     recordings, archive = fleet
     [recording] = [item for item in archived(archive) if item.archived.host == "db2"]
     for y in ("latency", "size"):
-        asked: dict[str, Any] = {
-            "interval_ns": SECOND,
-            "weight": weight,
-            "low": limits[0],
-            "high": limits[1],
-        }
-        local, here = heat(recordings["db2"], y, **asked), heat(recording, y, **asked)
+        asked = Question(interval_ns=SECOND, weight=weight, low=limits[0], high=limits[1])
+        local, here = heat(recordings["db2"], y, asked), heat(recording, y, asked)
         assert as_data(parse("io.ops"), here, None) == as_data(parse("io.ops"), local, None)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.archive import Archive, compact, delete_by_age, push, tables
+from iolab.archive import Archive, compact, delete_by_age, delete_replaced, push, tables
 from iolab.archive.recordings import ArchivedEvents, open_recordings
 from iolab.archive.retention import TIERS, check_ages
 from iolab.cli.main import run
@@ -230,7 +230,51 @@ def test_files_that_are_merged_after_a_push_count_once(tmp_path: Path, whole: Re
     # the third hour is over: its first segments were pushed alone
     assert push(path, archive, kept=kept_statistics).rollups > 0
     delete(archive, events=SEGMENTS + 2)
-    check(archive, aged(path, tmp_path / "old", 2))
+    old = aged(path, tmp_path / "old", 2)
+    check(archive, old)
+
+    before = rows_by_tier(archive)
+    killed = Killed()
+    archive.commit, commit = killed.commit(archive.commit), archive.commit  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        delete_replaced(archive)
+    archive.commit = commit  # type: ignore[method-assign]
+    check(archive, old)
+    removed = delete_replaced(archive)
+    after = rows_by_tier(archive)
+    assert removed
+    # the killed call deleted rows already, and no line
+    assert sum(before[name] - after[name] for name in before) > 0
+    assert all(item.segments > 0 and item.recordings == 1 for item in removed.values())
+    check(archive, old)
+    listed = archive.read(tables.ROLLUP_PARTS).to_pylist()
+    for tier, table in tables.ROLLUPS.items():
+        ranges = {row["segment"] for row in archive.read(table).to_pylist()}
+        assert ranges <= {row["segment"] for row in listed if row["tier"] == tier}
+    # nothing remains to be deleted, and nothing is pushed again
+    assert delete_replaced(archive) == {}
+    assert push(path, archive, kept=kept_statistics).rollups == 0
+    check(archive, old)
+
+
+class Killed(BaseException):
+    """Raised instead of the second commit."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+
+    def commit(self, commit: Any) -> Any:
+        def once(table: tables.Table, change: Any) -> None:
+            self.commits += 1
+            if self.commits > 1:
+                raise self
+            commit(table, change)
+
+        return once
+
+
+def rows_by_tier(archive: Archive) -> dict[str, int]:
+    return {table.name: archive.read(table).num_rows for table in tables.ROLLUPS.values()}
 
 
 def test_hours_that_are_not_over_are_not_pushed_while_it_is_recorded(

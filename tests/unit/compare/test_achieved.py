@@ -8,7 +8,7 @@ import json
 
 from iolab import registry
 from iolab.charts import change, hockey_stick, over_load
-from iolab.compare.axes import parse_where
+from iolab.compare.axes import Layout, parse_where
 from iolab.compare.compare import compare
 from iolab.compare.load.curves import curves
 from iolab.results.evidence.model import Observation, Run
@@ -72,7 +72,9 @@ def test_levels_stay_numbers_where_a_level_was_not_observed() -> None:
 
 def test_charts_take_the_achieved_axis() -> None:
     runs = study()
-    by_compressibility = compare(runs, "write.iops", rows=["compressibility"], cols=["numjobs"])
+    by_compressibility = compare(
+        runs, "write.iops", layout=Layout(rows=["compressibility"], cols=["numjobs"])
+    )
     for chart in (
         over_load(by_compressibility),
         change(by_compressibility),

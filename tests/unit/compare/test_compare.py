@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from iolab import registry
-from iolab.compare.axes import parse_where
+from iolab.compare.axes import Layout, parse_where
 from iolab.compare.compare import compare
 from iolab.compare.model import Cell, Comparison
 from iolab.compare.render.matrix import render_matrix
@@ -181,7 +181,7 @@ def test_hidden_variation_is_named() -> None:
         for variant in ("master", "project")
         for media in ("hdd", "ssd")
     ]
-    comparison = compare(runs, "write.iops", rows=["numjobs"], ignore=["media"])
+    comparison = compare(runs, "write.iops", layout=Layout(rows=["numjobs"], ignore=["media"]))
     assert [
         warning.text for warning in comparison.warnings if warning.code == "hidden-variation"
     ] == ["hidden variation: media varies within cells (hdd, ssd)"]
@@ -228,7 +228,7 @@ def test_an_unasked_factor_splits_the_tables() -> None:
         for disks in (1, 2)
     ]
     assert compare(runs, "write.iops").tables == ("media",)
-    asked = compare(runs, "write.iops", rows=["numjobs"], cols=["disks"])
+    asked = compare(runs, "write.iops", layout=Layout(rows=["numjobs"], cols=["disks"]))
     assert (asked.rows, asked.cols, asked.tables) == (("numjobs",), ("disks",), ("media",))
     picked = compare(runs, "write.iops", where=parse_where(["media=hdd"]))
     assert (picked.tables, picked.fixed) == ((), {"media": "hdd"})
@@ -244,7 +244,9 @@ def test_text_levels_stand_in_an_order_that_a_seed_does_not_decide() -> None:
         ]
         return [
             key[0]
-            for key in compare(runs, "write.iops", rows=["numjobs"], cols=["kind"]).col_levels
+            for key in compare(
+                runs, "write.iops", layout=Layout(rows=["numjobs"], cols=["kind"])
+            ).col_levels
         ]
 
     assert columns("64k", "4k", "1m", "512") == ["512", "4k", "64k", "1m"]
@@ -258,7 +260,7 @@ def test_nothing_is_averaged_over_block_sizes() -> None:
         for size in ("4k", "1m")
         for jobs in (1, 2)
     ]
-    assert compare(runs, "write.iops", rows=["bs"], cols=["numjobs"]).summaries == ()
+    assert compare(runs, "write.iops", layout=Layout(rows=["bs"], cols=["numjobs"])).summaries == ()
     by_load = compare(runs, "write.iops")
     assert (by_load.rows, len(by_load.summaries)) == (("numjobs",), 2)
 
@@ -322,7 +324,7 @@ def test_extremes_are_decided_by_the_exact_test_alone() -> None:
     [
         {"metric_name": "write.iop"},
         {"baseline": "mastre"},
-        {"rows": ["jobs"]},
+        {"layout": Layout(rows=["jobs"])},
         {"where": {"numjobs": ["3"]}},
         {"where": {"disks": ["3"]}},
         {"shown_unit": "MiB"},

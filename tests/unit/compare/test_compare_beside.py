@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.compare.published import Published
 from iolab.errors import FormatError, UsageError
@@ -92,8 +93,7 @@ def test_both_stand_in_one_comparison_with_the_published_cells_that_were_measure
         table.with_published(measured(ALIKE)),
         "write.iops",
         baseline="before (published)",
-        rows=["numjobs"],
-        cols=["disks"],
+        layout=Layout(rows=["numjobs"], cols=["disks"]),
     )
     cell = both.cell((), (4,), (2,), "before (published)")
     assert cell is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from iolab import registry
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.compare.render.matrix import render_matrix
 from iolab.results.evidence.model import Run
@@ -146,7 +147,9 @@ def test_the_allocator_tables_before_and_after_side_by_side(
     root: Path, tmp_path: Path, name: str, rows: str
 ) -> None:
     runs = published(root, tmp_path, name)
-    comparison = compare(runs, f"{name.split('-')[-1]}.time", rows=["files"], cols=["size"])
+    comparison = compare(
+        runs, f"{name.split('-')[-1]}.time", layout=Layout(rows=["files"], cols=["size"])
+    )
     assert comparison.tables == ("recordsize",)
     text = registry.load("renderer", "text")().render(comparison, precision=2)
     flat = [" ".join(line.split()) for line in text.splitlines()]
@@ -156,7 +159,7 @@ def test_the_allocator_tables_before_and_after_side_by_side(
 
 def test_a_value_of_zero_has_no_ratio_and_is_no_reproach(root: Path, tmp_path: Path) -> None:
     runs = published(root, tmp_path, "parallel-allocators-write")
-    comparison = compare(runs, "write.time", rows=["files"], cols=["size"])
+    comparison = compare(runs, "write.time", layout=Layout(rows=["files"], cols=["size"]))
     cell = comparison.cell(("128k",), (10,), ("8m",), "after")
     assert cell is not None
     assert (cell.change, cell.footnotes) == (None, ("zero",))

@@ -32,7 +32,14 @@ from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
 from iolab.rigs.machine import _check_start, down, up
 from iolab.rigs.process import cpu_wait, end_process
-from iolab.rigs.qemu import Choice, Disks, MachineOptions, choose_accelerator, command
+from iolab.rigs.qemu import (
+    COUNTED,
+    Choice,
+    Disks,
+    MachineOptions,
+    choose_accelerator,
+    command,
+)
 from iolab.rigs.recipe import find_rig
 from support.waiting import PATIENCE, until
 
@@ -302,7 +309,9 @@ def test_a_start_reports_its_own_error_where_its_machines_are_deleted(
     home = cache / "iolab/rigs/small"
     home.mkdir(parents=True)
     monkeypatch.setattr("iolab.rigs.machine.image_version", lambda rig: "v")
-    monkeypatch.setattr("iolab.rigs.machine.choose_accelerator", lambda rig: Choice("tcg", ""))
+    monkeypatch.setattr(
+        "iolab.rigs.machine.choose_accelerator", lambda rig, counted: Choice("tcg", "")
+    )
 
     def start(planned: RigState, options: MachineOptions) -> RigState:
         keep(planned)
@@ -505,6 +514,24 @@ def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Pa
     assert "did not boot" in choose_accelerator("small").why
     assert choose_accelerator("small").accelerator == "tcg"
     assert tried == ["small"]  # remembered for this boot
+
+
+def test_a_machine_that_counts_instructions_is_emulated_with_one_cpu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.path.exists", lambda path: pytest.fail("KVM was asked for"))
+    choice = choose_accelerator("small", True)
+    assert (choice.accelerator, choice.why) == (COUNTED, "")
+    options = MachineOptions(Disks(0, 1), 1 << 30, counts_instructions=True)
+    words = command("small", COUNTED, options, port=1, home=tmp_path)
+    assert words[words.index("-icount") + 1].startswith("shift=0")
+    assert "thread=single" in words[words.index("-accel") + 1]
+    assert words[words.index("-smp") + 1] == "1"
+    assert "no_timer_check" in words[words.index("-append") + 1]
+    more = MachineOptions(Disks(0, 1), 1 << 30, 2, counts_instructions=True)
+    words = command("small", COUNTED, more, port=1, home=tmp_path)
+    assert words[words.index("-smp") + 1] == "2"
+    assert "-icount" not in command("small", "tcg", more, port=1, home=tmp_path)
 
 
 def test_a_machines_session_gets_the_callers_niceness() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.hosts.ssh.remote_paths import there
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.study.cells.plan import PlannedRun
 from support.acting import Listener
 from support.sshd import nothing_is_left, sessions_of, sshd
@@ -62,7 +62,7 @@ def test_a_study_runs_over_ssh_as_it_does_here(
             listener=listener,
             host=host,
             clock=host.clock,
-            trusted=True,
+            how=How(trusted=True),
         )
     assert [run[1:] for run in listener.runs] == [("finished", "")] * 4
     assert all(values["write.iops"] > 0 for values in listener.values)
@@ -109,7 +109,7 @@ def test_a_connection_killed_in_mid_run_fails_that_run_and_no_other(
             listener=listener,
             host=host,
             clock=host.clock,
-            trusted=True,
+            how=How(trusted=True),
         )
         assert listener.cut
         assert [status for _, status, _ in listener.runs] == [
@@ -126,8 +126,7 @@ def test_a_connection_killed_in_mid_run_fails_that_run_and_no_other(
             listener=again,
             host=host,
             clock=host.clock,
-            trusted=True,
-            resume=True,
+            how=How(trusted=True, resume=True),
         )
     assert [(number, status) for number, status, _ in again.runs] == [(1, "finished")]
     nothing_is_left()

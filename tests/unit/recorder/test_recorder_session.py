@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from iolab.recorder.recorder import Outcome
-from iolab.recorder.session import Session
+from iolab.recorder.session import Preparation, Session
 from iolab.recorder.settings import Settings
 from iolab.recorder.sinks.intake import Sink
 from iolab.recording.base import layout, metadata
@@ -37,13 +37,15 @@ def recorded(
         lambda number, sources: FakeProbe(clock, sources, dies=5.5 if number == 0 else 1e9)
     )
     session = Session(
-        Settings(sources=("block",), duration=30.0, statistics=()),
+        Preparation(
+            Settings(sources=("block",), duration=30.0, statistics=()),
+            launcher,
+            clock=clock,
+            connection=connection,
+            pools=pools,
+        ),
         path,
-        launcher,
         heard,
-        clock=clock,
-        connection=connection,
-        pools=pools,
     )
     parts = session._recorder._parts
     parts.wait, parts.settled = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.base.metadata import Begun
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments.segments import write_segment
 from iolab.recording.write import writer as writing
@@ -22,9 +22,8 @@ HOUR = 3600
 
 
 def create(path: Path, clock: SetClock, **more: Any) -> RecordingWriter:
-    return RecordingWriter.create(
-        path, host="here", clock="realtime", origin={"kind": "record"}, system=clock, **more
-    )
+    facts = Facts("here", "realtime", {"kind": "record"}, retention=more.pop("retention", {}))
+    return RecordingWriter.begin(path, facts, system=clock, **more)
 
 
 def begun(clock: SetClock) -> Begun:

@@ -18,6 +18,7 @@ from iolab.recording.segments.hot import HotLog, read_hot
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import heat, query
+from iolab.statistics.question import Question
 from support.recordings import SECOND, START, events, samples
 
 SECONDS = 20
@@ -57,7 +58,7 @@ def check(recording: Recording, known: int) -> None:
         "the strip shows it"
     )
     drawn = heat(
-        recording, "latency", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND
+        recording, "latency", Question(span=(START, START + SECONDS * SECOND), interval_ns=SECOND)
     )
     [(first, last)] = drawn.gaps
     assert first <= known + 1

@@ -29,6 +29,7 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question
 from support.recordings import SECOND, START, events, samples
 
 SEGMENTS_MADE, LENGTH = 4, 10
@@ -115,9 +116,7 @@ def test_a_damaged_segment_is_a_loss_of_its_time(
     drawn = heat(
         Recording(recording),
         "queue",
-        interval_ns=SECOND,
-        from_ns=START,
-        until_ns=START + 40 * SECOND,
+        Question(span=(START, START + 40 * SECOND), interval_ns=SECOND),
     )
     assert drawn.gaps
     assert any("iolab verify" in note for note in drawn.assumptions)
@@ -147,11 +146,11 @@ def test_what_a_damaged_default_map_says_is_asked_of_the_events(
     recording: Path, harm: Callable[[Path], object], name: str
 ) -> None:
     before, summary = (
-        heat(Recording(recording), name[3:], interval_ns=SECOND),
+        heat(Recording(recording), name[3:], Question(interval_ns=SECOND)),
         Recording(recording).summary(),
     )
     harm(map_file(recording, 2, name))
-    after = heat(Recording(recording), name[3:], interval_ns=SECOND)
+    after = heat(Recording(recording), name[3:], Question(interval_ns=SECOND))
     assert np.array_equal(before.count, after.count)
     assert any(f"{name}/000002.parquet" in note for note in after.assumptions)
     again = Recording(recording).summary()

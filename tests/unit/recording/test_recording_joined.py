@@ -23,6 +23,7 @@ from iolab.recording.segments.segments import noted_segments, read_list
 from iolab.recording.write import joining, retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.query import explain, heat, query
+from iolab.statistics.question import Question
 from support.joined import shorten_joins
 from support.recordings import SECOND, START, events
 
@@ -80,7 +81,7 @@ def answers(path: Path) -> list[Any]:
     recording = Recording(path)
     maps = []
     for y, interval_s in (("latency", 1), ("latency", 20), ("offset", 1), ("size", 20)):
-        counts = heat(recording, y, interval_ns=interval_s * SECOND)
+        counts = heat(recording, y, Question(interval_ns=interval_s * SECOND))
         columns = (counts.column.tolist(), counts.index.tolist(), counts.count.tolist())
         maps.append((counts.events, counts.without_y, *zip(*columns, strict=True)))
     return [query(recording, "io.ops[op=read]", interval_ns=SECOND).total, *maps]
@@ -300,9 +301,9 @@ def test_a_line_with_a_wrong_first_number_is_of_a_single_map(first: object, path
 def test_offsets_of_segments_with_other_widths(path: Path) -> None:
     assert len({line["offset_width"] for line in noted_segments(path).values()}) == 2
     until_ns = START + LENGTH
-    before = heat(Recording(path), "offset", interval_ns=SECOND, until_ns=until_ns)
+    before = heat(Recording(path), "offset", Question(span=(None, until_ns), interval_ns=SECOND))
     join(path)
-    after = heat(Recording(path), "offset", interval_ns=SECOND, until_ns=until_ns)
+    after = heat(Recording(path), "offset", Question(span=(None, until_ns), interval_ns=SECOND))
     assert isinstance(before.grid, Linear)
     assert isinstance(after.grid, Linear)
     assert before.grid.width == 4096 < after.grid.width

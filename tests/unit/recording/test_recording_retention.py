@@ -20,6 +20,7 @@ from iolab.recording.segments.segments import noted_segments
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.query import heat
+from iolab.statistics.question import Question
 from support.recordings import SECOND, START, events, samples
 
 
@@ -139,7 +140,7 @@ def test_maps_stay_readable_when_lines_are_shortened(
         assert "names" not in noted[1], "the test means to shorten"
         assert len(noted) == 15
         for y in ("latency", "offset", "size"):
-            found = heat(Recording(tmp_path / "r"), y, interval_ns=SECOND)
+            found = heat(Recording(tmp_path / "r"), y, Question(interval_ns=SECOND))
             assert found.events + found.without_y == ios(range(15))
 
 
@@ -154,7 +155,7 @@ def test_maps_go_by_age_with_their_lines(tmp_path: Path, monkeypatch: pytest.Mon
         clock.sleep(25)
         writer.tick(clock.realtime_ns())
         assert mapped(tmp_path / "r") == [9, 10]
-        found = heat(Recording(tmp_path / "r"), "size", interval_ns=SECOND)
+        found = heat(Recording(tmp_path / "r"), "size", Question(interval_ns=SECOND))
         assert found.events + found.without_y == ios(range(8, 10))
     dropped = Recording(tmp_path / "r").facts.dropped
     assert dropped is not None
@@ -227,7 +228,9 @@ def test_killed_while_maps_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
         assert layout.sealed_file(path, 7, "events").exists(), (
             "a number is never used again, though no file has it"
         )
-        found = heat(Recording(path), "size", interval_ns=SECOND, from_ns=START + 100 * SECOND)
+        found = heat(
+            Recording(path), "size", Question(span=(START + 100 * SECOND, None), interval_ns=SECOND)
+        )
         assert found.events + found.without_y == sum(events(5, 6).column("count").to_pylist())
         clock.sleep(20)
         writer.tick(clock.realtime_ns())

@@ -28,6 +28,7 @@ from iolab.statistics.kept.files.paths import TIERS
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question
 from support.recordings import SECOND, START, events, samples
 
 WHY = "suspended: recording took 80 % of all CPU time"
@@ -90,8 +91,8 @@ def test_a_gap_of_one_source_is_no_zero_of_it_and_no_gap_of_another(tmp_path: Pa
     assert of_block.mean == pytest.approx(of_block.total / 7)
     of_calls = query(one, "io.ops", interval_ns=SECOND, source="syscall")
     assert None not in values(of_calls)
-    assert heat(one, "latency", interval_ns=SECOND, source="block").gaps == ((3, 8),)
-    assert heat(one, "latency", interval_ns=SECOND, source="syscall").gaps == ()
+    assert heat(one, "latency", Question(interval_ns=SECOND, source="block")).gaps == ((3, 8),)
+    assert heat(one, "latency", Question(interval_ns=SECOND, source="syscall")).gaps == ()
     assert one.gaps() == [], "something was recorded all the time"
     assert one.holes("events", "block") == [(at(3), at(8))]
 

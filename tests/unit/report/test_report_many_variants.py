@@ -7,6 +7,7 @@ import json
 import random
 import time
 
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.report.assemble import assemble
 from iolab.report.model.variant_selection import MOST_PANELS, MOST_VARIANTS, select
@@ -69,7 +70,7 @@ def test_tests_are_corrected_for_every_variant() -> None:
 
 
 def test_panels_are_limited() -> None:
-    comparison = compare(many(4, levels=MOST_PANELS + 10), "write.iops", rows=["n"])
+    comparison = compare(many(4, levels=MOST_PANELS + 10), "write.iops", layout=Layout(rows=["n"]))
     selection = select([comparison])
     assert selection is not None
     assert selection.panels is not None

@@ -15,6 +15,7 @@ from iolab.results.evidence.files import read_io_log
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat, query
+from iolab.statistics.question import Question
 from support.acting import Listener
 from support.recorded import device_in_memory
 
@@ -98,10 +99,7 @@ def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path
         (seen, y): heat(
             Recording(out / place),
             y,
-            from_ns=mark["from_ns"],
-            until_ns=mark["until_ns"],
-            source=seen,
-            buckets=None,
+            Question(span=(mark["from_ns"], mark["until_ns"]), source=seen, buckets=None),
         )
         for seen, place in (("fio", logged["recording"]), ("block", watched["path"]))
         for y in kinds

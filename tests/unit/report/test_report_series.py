@@ -25,17 +25,24 @@ def test_series_are_grouped_by_quantity_with_devices_in_one_unit() -> None:
     assert bases.times == [list(range(1, 31))]
 
 
-def test_total_throughput_is_kept_where_reads_and_writes_both_happen() -> None:
+@pytest.mark.parametrize(
+    ("total", "prefix", "title"),
+    [
+        ("device.bw", "device.", "device throughput"),
+        ("load.bw", "", "throughput of the load"),
+    ],
+)
+def test_total_throughput_is_kept_where_reads_and_writes_both_happen(
+    total: str, prefix: str, title: str
+) -> None:
     time = np.arange(1.0, 4.0)
-    both = [
-        Series(name, "B/s", time, time)
-        for name in ("device.bw", "device.read.bw", "device.write.bw")
-    ]
-    assert {strip.name for strip in strips(both, TimeBases())} == {
-        "device.bw",
-        "device.read.bw",
-        "device.write.bw",
-    }
+    names = {total, f"{prefix}read.bw", f"{prefix}write.bw"}
+    both = [Series(name, "B/s", time, time) for name in names]
+    made = strips(both, TimeBases())
+    assert {strip.name for strip in made} == names
+    assert [strip.title for strip in made if strip.name == total] == [title]
+    writes = [one for one in both if one.name != f"{prefix}read.bw"]
+    assert [strip.name for strip in strips(writes, TimeBases())] == [f"{prefix}write.bw"]
 
 
 def test_devices_can_be_left_out() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.compare.model import Comparison
 from iolab.report.words.credibility import reason_counts, verdict_sentences
@@ -91,8 +92,7 @@ def test_tables_are_told_one_by_one(golden: Golden) -> None:
         compare(
             sweep(1.5, more={"media": ["hdd", "ssd"]}),
             "write.iops",
-            rows=["numjobs"],
-            tables=["media"],
+            layout=Layout(rows=["numjobs"], tables=["media"]),
         ),
         "project",
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.report.sections.hosts import environment
@@ -59,7 +60,9 @@ def test_single_pairs_need_no_test_column() -> None:
 
 def test_columns_make_groups_and_rows_keep_their_width() -> None:
     runs = sweep(1.5, more={"disks": [1, 2]})
-    made, _, _ = tables(compare(runs, "write.iops", rows=["numjobs"], cols=["disks"]), places(runs))
+    made, _, _ = tables(
+        compare(runs, "write.iops", layout=Layout(rows=["numjobs"], cols=["disks"])), places(runs)
+    )
     assert [plain(group.title) for group in made[0].groups] == ["disks 1", "disks 2"]
     width = sum(len(group.columns) for group in made[0].groups)
     assert {len(row.cells) for row in made[0].rows} == {width}

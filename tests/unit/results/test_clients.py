@@ -14,6 +14,8 @@ from iolab.results.derive.derive import derive
 from iolab.results.evidence.clients import ClientRun, clients_of, common_window
 from iolab.results.evidence.files import read_plan, write_plan
 from iolab.results.evidence.model import Derived, Run, RunPlan
+from iolab.results.facts.run_facts import Monitor, RunFacts
+from iolab.results.gates.monitor_alive import MonitorAliveGate
 from iolab.verdict import Level
 from support.fio_files import job, output
 
@@ -228,3 +230,14 @@ def test_results_of_fios_own_clients_have_parts_too(tmp_path: Path) -> None:
         "h1": 100.0,
         "h2": 300.0,
     }
+
+
+@pytest.mark.parametrize(("samples", "due"), [(5, []), (4, []), (3, [5])])
+def test_monitors_are_judged_by_the_time_in_which_all_clients_measured(
+    samples: int, due: list[int]
+) -> None:
+    clients = (client("a", late=5), client("b"))
+    plan = RunPlan("0001-x", "v", {}, runtime=10.0, window=common_window(clients))
+    facts = RunFacts(plan, clients=clients, monitors=(Monitor("cpu.log", "cpu", samples, 1.0),))
+    found = list(MonitorAliveGate().judge(facts))
+    assert [reason.data["due"] for reason in found if reason.code == "monitor-dead"] == due

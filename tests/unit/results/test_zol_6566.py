@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from iolab.compare.axes import Layout
 from iolab.compare.compare import compare
 from iolab.results.imports.tree import import_tree
 from iolab.results.open.results import Results
@@ -81,12 +82,16 @@ def test_device_busy_is_averaged_over_all_disks(results: Results) -> None:
 
 
 def test_media_and_rate_are_never_pooled_unasked(results: Results) -> None:
-    comparison = compare(results.runs, "write.iops", rows=["numjobs"], cols=["disks"])
+    comparison = compare(
+        results.runs, "write.iops", layout=Layout(rows=["numjobs"], cols=["disks"])
+    )
     assert comparison.tables == ("submit", "media")
     assert comparison.warnings[0].code == "hidden-variation"
     assert max(change.pairs for cell in comparison.cells if (change := cell.change)) == 1
     pooled = compare(
-        results.runs, "write.iops", rows=["numjobs"], cols=["disks"], ignore=["media", "submit"]
+        results.runs,
+        "write.iops",
+        layout=Layout(rows=["numjobs"], cols=["disks"], ignore=["media", "submit"]),
     )
     assert "media varies within cells (hdd, ssd)" in " ".join(
         warning.text for warning in pooled.warnings
@@ -97,7 +102,9 @@ def test_media_and_rate_are_never_pooled_unasked(results: Results) -> None:
 def test_arms_that_did_not_take_turns_are_never_significant_when_pooled(results: Results) -> None:
     """At each rate and medium, all runs of `master` were before all runs of `project`."""
     pooled = compare(
-        results.runs, "write.iops", rows=["numjobs"], cols=["media"], ignore=["disks", "submit"]
+        results.runs,
+        "write.iops",
+        layout=Layout(rows=["numjobs"], cols=["media"], ignore=["disks", "submit"]),
     )
     changes = [cell.change for cell in pooled.cells if cell.change is not None]
     assert len(changes) == 22

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.run.study import run_study
-from support.acting import Listener, fake_host, study_text
+from support.acting import split_how, Listener, fake_host, study_text
 
 
 @pytest.fixture
@@ -45,6 +45,6 @@ def do(study: Path, host: FakeHost, heard: Listener, tmp_path: Path) -> Callable
             "trusted": True,
             **changes,
         }
-        return run_study(given.pop("path"), given.pop("output"), **given)
+        return run_study(given.pop("path"), given.pop("output"), split_how(given), **given)
 
     return run

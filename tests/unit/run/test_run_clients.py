@@ -24,8 +24,10 @@ from iolab.run.logs.recording import Wanted
 from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from iolab.verdict import Level
+from support.acting import split_how
 from support.acting import Listener, fake_host
 from support.fio_files import job, output
+from iolab.run.study import How
 
 STUDY = """
 [study]
@@ -102,12 +104,7 @@ class Lab:
         run_study(
             self.path,
             self.out,
-            listener=self.listener,
-            host=self.server,
-            clock=self.server.clock,
-            trusted=True,
-            open_host=self.open,
-            **more,
+            split_how(more := {"trusted": True, **more}), listener=self.listener, host=self.server, clock=self.server.clock, open_host=self.open, **more,
         )
         return Results(self.out)
 

@@ -31,6 +31,7 @@ from support.direct_reads import direct_reads, mounted_device
 from support.disks import need_loops
 from support.probe import need_probe, need_tracing
 from support.sshd import sshd
+from iolab.run.study import How
 
 pytestmark = pytest.mark.fio
 
@@ -96,10 +97,7 @@ def done(
     run_study(
         study,
         tmp_path / "out",
-        listener=listener or Listener(),
-        trusted=True,
-        destructive=True,
-        open_host=lambda word: hosts[word],
+        listener=listener or Listener(), how=How(trusted=True, destructive=True), open_host=lambda word: hosts[word],
     )
     return Results(tmp_path / "out")
 

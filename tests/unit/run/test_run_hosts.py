@@ -18,9 +18,9 @@ from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.lock import lock
 from iolab.results.open.multi_host import FILE, parts_of, read_hosts
-from iolab.run.hosts import How, forget_if_unused, run_on_hosts
+from iolab.run.hosts import forget_if_unused, run_on_hosts
 from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from support.acting import Listener, fake_host, study_text
 
 RUNS = 8

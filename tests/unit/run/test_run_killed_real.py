@@ -33,13 +33,14 @@ from support.acting import Listener, study_text
 from support.depth import depth
 from support.disks import call, need_loops
 from support.waiting import PATIENCE, until
+from iolab.run.study import How
 
 pytestmark = [pytest.mark.fio, pytest.mark.loops]
 
 PACKAGE = str(Path(iolab.__file__).parent.parent)
 CODE = (
-    "import sys; from pathlib import Path; from iolab.run.study import run_study; "
-    "run_study(Path(sys.argv[1]), Path(sys.argv[2]), resume=True, trusted=True)"
+    "import sys; from pathlib import Path; from iolab.run.study import How, run_study; "
+    "run_study(Path(sys.argv[1]), Path(sys.argv[2]), How(resume=True, trusted=True))"
 )
 KILLS = depth(5, 10)
 TICK = 0.03
@@ -66,7 +67,7 @@ def attempt(study: Path, out: Path, seconds: float | None) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            run_study(study, out, resume=True, trusted=True)
+            run_study(study, out, how=How(resume=True, trusted=True))
             os._exit(0)
         except BaseException:
             traceback.print_exc()
@@ -239,7 +240,7 @@ def test_a_disk_that_fills_up_in_mid_run_costs_that_run(
         "utf-8",
     )
     heard = Listener()
-    out = run_study(study, tmp_path / "out", listener=heard, trusted=True)
+    out = run_study(study, tmp_path / "out", listener=heard, how=How(trusted=True))
     assert [status for _, status, _ in heard.runs] == ["failed", "failed", "finished", "finished"]
     assert "No space left on device" in heard.runs[0][2]
     runs = list(run_directories(out))
@@ -265,11 +266,11 @@ def test_results_on_a_full_disk_end_the_study_and_can_be_gone_on_with(
         iolab.errors.RunError,
         match=r"can't be written: No space left on device; .*continue with --resume",
     ):
-        run_study(study, out, trusted=True)
+        run_study(study, out, how=How(trusted=True))
     assert list(data.iterdir()) == []
     (small_disk / "others").unlink()
     (tmp_path / "roomy").touch()
-    run_study(study, out, trusted=True, resume=True)
+    run_study(study, out, how=How(trusted=True, resume=True))
     assert [read_plan(run).status for run in run_directories(out)] == ["finished"] * 4
 
 
@@ -289,7 +290,7 @@ def test_actions_hit_the_measured_window_of_a_real_load(fio: str, tmp_path: Path
         + '[[actions]]\nat = "1s"\nmark = "word"\ncommand = "echo $IOLAB_RUN in $IOLAB_TARGET"\n'
     )
     heard = Listener()
-    [run] = run_directories(run_study(study, tmp_path / "out", listener=heard, trusted=True))
+    [run] = run_directories(run_study(study, tmp_path / "out", listener=heard, how=How(trusted=True)))
     [mark] = read_marks(run)
     plan = read_plan(run)
     assert plan.window is not None

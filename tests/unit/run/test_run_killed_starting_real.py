@@ -23,6 +23,7 @@ from iolab.run.study import run_study
 from support.acting import study_text
 from support.sshd import nothing_is_left, sshd
 from support.waiting import gone, until
+from iolab.run.study import How
 
 pytestmark = pytest.mark.fio
 
@@ -80,7 +81,7 @@ def killed(study: Path, out: Path, what: str, *, jobs: int = 0) -> int:
         try:
             real = Starts.note
             Starts.note = note  # type: ignore[method-assign]
-            run_study(study, out, trusted=True)
+            run_study(study, out, how=How(trusted=True))
         finally:
             os._exit(1)
     os.close(telling)
@@ -131,7 +132,7 @@ def test_a_load_that_the_death_signal_does_not_reach_is_ended_with_its_jobs(
         assert len(left) == 3  # fio and its two jobs
         study.write_text(STUDY)
         (out / "study.toml").write_text(STUDY)  # the same that took so long, and takes less now
-        run_study(study, out, resume=True, trusted=True)
+        run_study(study, out, how=How(resume=True, trusted=True))
         assert bearing(f"IOLAB_RESULTS={out}") == {stranger.pid}
         assert unrecorded(out) == [sorted(left)]
         assert [read_plan(run).status for run in run_directories(out)] == ["finished"]
@@ -146,7 +147,7 @@ def test_a_load_that_it_does_reach_is_gone_by_itself(fio: str, tmp_path: Path) -
     study.write_text(STUDY)
     assert gone(killed(study, out, "started"))
     until(lambda: not bearing(f"IOLAB_RESULTS={out}"), "its jobs to go")
-    run_study(study, out, resume=True, trusted=True)
+    run_study(study, out, how=How(resume=True, trusted=True))
     assert unrecorded(out) == []
 
 
@@ -166,7 +167,7 @@ def test_what_a_hook_leaves_that_is_on_no_record_is_ended(
     [orphan] = bearing(f"IOLAB_RESULTS={out}")
     (tmp_path / "again").touch()
     place = out.rename(tmp_path / "moved") if moved else out
-    run_study(study, place, resume=True, trusted=True)
+    run_study(study, place, how=How(resume=True, trusted=True))
     assert unrecorded(place) == [[orphan]]
     assert gone(orphan)
 
@@ -184,7 +185,7 @@ def test_over_ssh_too(fio: str, tmp_path: Path) -> None:
             left = bearing(f"IOLAB_RESULTS={out}")
             assert left
             with SshHost(options) as host:
-                run_study(study, out, host=host, clock=host.clock, resume=True, trusted=True)
+                run_study(study, out, host=host, clock=host.clock, how=How(resume=True, trusted=True))
             assert unrecorded(out) == [sorted(left)]
         finally:
             os.kill(far, signal.SIGCONT)
@@ -208,7 +209,7 @@ def stopped_far_end(study: Path, out: Path, options: SshOptions) -> int:
         try:
             Starts.note = note  # type: ignore[method-assign]
             host = SshHost(options)
-            run_study(study, out, host=host, clock=host.clock, trusted=True)
+            run_study(study, out, host=host, clock=host.clock, how=How(trusted=True))
         finally:
             os._exit(1)
     os.close(telling)

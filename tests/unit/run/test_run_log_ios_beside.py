@@ -22,6 +22,7 @@ from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.ledger import append_line
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
+from iolab.recording.base.metadata import Facts
 from iolab.recording.write import recovery
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_io_log
@@ -59,14 +60,11 @@ class Beside:
         self.writer = (
             RecordingWriter.reopen(directory, live=True, begun=begun)
             if directory.exists()
-            else RecordingWriter.create(
+            else RecordingWriter.begin(
                 directory,
-                host="box",
-                clock="realtime",
-                origin={"kind": "record"},
+                Facts("box", "realtime", {"kind": "record"}, sources),
                 live=True,
                 begun=begun,
-                sources=sources,
             )
         )
         self.before, self.after = before, after

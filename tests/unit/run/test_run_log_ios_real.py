@@ -33,12 +33,13 @@ from support.acting import Listener
 from support.depth import depth
 from support.probe import need_tracing
 from support.waiting import PATIENCE
+from iolab.statistics.question import Question
 
 pytestmark = pytest.mark.fio
 
 CODE = (
-    "import sys; from pathlib import Path; from iolab.run.study import run_study; "
-    "run_study(Path(sys.argv[1]), Path(sys.argv[2]), resume=True, trusted=True)"
+    "import sys; from pathlib import Path; from iolab.run.study import How, run_study; "
+    "run_study(Path(sys.argv[1]), Path(sys.argv[2]), How(resume=True, trusted=True))"
 )
 
 
@@ -140,9 +141,7 @@ def test_the_recording_holds_what_fio_counted(fio: str, tmp_path: Path) -> None:
         drawn = heat(
             Recording(out / said["recording"]),
             "latency",
-            from_ns=mark["from_ns"],
-            until_ns=mark["until_ns"],
-            source="fio",
+            Question(span=(mark["from_ns"], mark["until_ns"]), source="fio"),
         )
         assert drawn.total == len(rows)
         series = {each.name: each for each in results.series(run.id)}

@@ -38,9 +38,11 @@ from iolab.run.study import run_study
 from iolab.study.adapt import Changes
 from iolab.study.file.load import load_study
 from iolab.verdict import Level
+from support.acting import split_how
 from support.acting import Listener
 from support.sshd import sshd
 from support.waiting import until
+from iolab.run.study import How
 
 SOURCE = """#include <stdio.h>
 #include <unistd.h>
@@ -126,7 +128,8 @@ def do(sources: Path, tmp_path: Path) -> Do:
     def run(text: str, out: str = "out", **changes: Any) -> list[RunPlan]:
         path = sources / "study.toml"
         path.write_text(text)
-        output = run_study(path, tmp_path / out, **{"trusted": True, **changes})
+        how = split_how(changes := {"trusted": True, **changes})
+        output = run_study(path, tmp_path / out, how, **changes)
         return [read_plan(place) for place in run_directories(output)]
 
     return run
@@ -160,7 +163,7 @@ def test_two_revisions_are_compared(do: Do, sources: Path, tmp_path: Path) -> No
     assert len(made) == 2
 
     again = Listener()
-    do_again = run_study(sources / "study.toml", tmp_path / "again", listener=again, trusted=True)
+    do_again = run_study(sources / "study.toml", tmp_path / "again", listener=again, how=How(trusted=True))
     assert do_again.is_dir()
     assert not [text for text in again.notes if "compil" in text]
 
@@ -442,7 +445,7 @@ def test_another_host_is_refused(sources: Path, tmp_path: Path, host: FakeHost) 
     path = sources / "study.toml"
     path.write_text(text_of())
     with pytest.raises(RunError, match=r"build old: builds: host .* makes no builds"):
-        run_study(path, tmp_path / "out", host=host, clock=host.clock, trusted=True)
+        run_study(path, tmp_path / "out", host=host, clock=host.clock, how=How(trusted=True))
 
 
 def test_another_host_makes_its_builds(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
+from iolab.hosts.kinds.fake import FakeProgram
 from iolab.results.evidence.model import RunPlan
 from iolab.results.facts.run_facts import RunFacts
 from iolab.results.gates.monitor_alive import MonitorAliveGate
@@ -198,3 +200,50 @@ def test_lost_events_are_noted_with_their_count_and_take_nothing_away() -> None:
         ("recording-trouble", Level.OK, "the recording: no recorder listens")
     ]
     assert judged(events=None, lost="x") == []
+
+
+def test_recording_that_takes_much_of_the_cpu_makes_a_run_suspect() -> None:
+    assert judged(cpu_share=0.25) == []
+    assert judged(cpu_share="x") == judged(cpu_share=None) == []
+    [(code, level, text)] = judged(cpu_share=0.314)
+    assert (code, level) == ("recording-cost", Level.SUSPECT)
+    assert text.startswith("recording took 31.4 % of all CPU time")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [
+        ({"now_ns": 0, "cost_ns": 1}, {"now_ns": 10, "cost_ns": 6, "cpus": 2}, 0.25),
+        ({"now_ns": 0, "cost_ns": 6}, {"now_ns": 10, "cost_ns": 1, "cpus": 2}, None),
+        ({"now_ns": 10, "cost_ns": 1}, {"now_ns": 10, "cost_ns": 6, "cpus": 2}, None),
+        ({"now_ns": 0}, {"now_ns": 10, "cost_ns": 6, "cpus": 2}, None),
+        ({}, {}, None),
+    ],
+)
+def test_the_share_of_the_cpu_is_of_the_run_and_of_one_recorder(
+    before: dict[str, int],
+    after: dict[str, int],
+    share: float | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter(({"ok": True, "ahead_ns": 0, "now_ns": 0, **status}) for status in
+                   (before, {**before, "now_ns": 5}, {}, after))
+    monkeypatch.setattr("iolab.run.logs.recording.say", lambda *_, **__: next(answers))
+    recorder = StudyRecorder(
+        Wanted(("block",), (), ()), fake_host(), FakeClock(), tmp_path, {}, pytest.fail
+    )
+    recorder.begin()
+    assert recorder.end("0001-ab", None, {}).get("cpu_share") == share
+
+
+def test_a_study_suspends_no_source(tmp_path: Path) -> None:
+    host = fake_host(FakeClock())
+    host.programs[Path(sys.executable).name] = FakeProgram(exit_code=1)
+    recorder = StudyRecorder(
+        Wanted(("counters",), (), ()), host, host.clock, tmp_path, {}, pytest.fail
+    )
+    with pytest.raises(RunError):
+        recorder.start(())
+    [(words, _)] = host.started
+    assert words[words.index("--budget") + 1] == "none"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.files.paths import BITS
 from iolab.statistics.language.intervals import SECOND
+from iolab.statistics.question import Question
 from iolab.statistics.tiers import segment_maps as scanning
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
@@ -159,21 +161,26 @@ def test_a_plain_map_comes_from_what_was_kept_of_it(
     """As `iolab heatmap` and the library ask: conditions, and no statistic's name."""
     old = aged(whole.path, tmp_path / "old", left)
     kept, scanned = (
-        heat(each, y, where=parse_where(where), interval_ns=SECOND) for each in (old, whole)
+        heat(each, y, Question(interval_ns=SECOND), where=parse_where(where))
+        for each in (old, whole)
     )
     same_map(kept, scanned)
     assert kept.events > 100
     assert any("from what was kept" in note for note in kept.assumptions)
     assert (
-        heat(old, y, where=parse_where(where), interval_ns=SECOND, source="block").events
+        heat(old, y, Question(interval_ns=SECOND, source="block"), where=parse_where(where)).events
         == kept.events
     )
     if left:
         # what knows less than the question is left alone
-        for rest in ({"low": 4096}, {"weight": "time"}, {"kept": False}):
+        by_second = Question(interval_ns=SECOND)
+        for question, has_kept in (
+            (replace(by_second, low=4096), True),
+            (replace(by_second, weight="time"), True),
+            (by_second, False),
+        ):
             assert (
-                heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events
-                < kept.events
+                heat(old, y, question, where=parse_where(where), kept=has_kept).events < kept.events
             )
 
 
@@ -194,11 +201,14 @@ def test_a_plain_map_of_system_calls(tmp_path: Path) -> None:
             writer.seal()
     manage.add(path, ["file.ops[process=fio][latency]"], backfill=True)
     where = parse_where(["process=fio"])
-    scanned = heat(Recording(path), "latency", where=where, interval_ns=SECOND)
+    scanned = heat(Recording(path), "latency", Question(interval_ns=SECOND), where=where)
     for left in (0, 1):
         old = aged(path, tmp_path / f"old{left}", left)
         for source in ("syscall", None):
-            same_map(heat(old, "latency", where=where, interval_ns=SECOND, source=source), scanned)
+            same_map(
+                heat(old, "latency", Question(interval_ns=SECOND, source=source), where=where),
+                scanned,
+            )
 
 
 def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> None:

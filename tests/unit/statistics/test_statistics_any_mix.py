@@ -25,6 +25,7 @@ from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.cells import lower_bounds
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question as AskedQuestion
 from support.depth import depth
 from support.joined import shorten_joins
 from support.recordings import SECOND, START, events
@@ -217,11 +218,12 @@ def check_map(question: Question, history: History, y: str, weight: Any) -> None
         heat(
             Recording(history.path),
             y,
+            AskedQuestion(
+                span=question.span,
+                interval_ns=question.interval_ns,
+                weight=weight,
+            ),
             where=None,
-            from_ns=question.span[0],
-            until_ns=question.span[1],
-            interval_ns=question.interval_ns,
-            weight=weight,
         )
         if not question.conditions
         else query(

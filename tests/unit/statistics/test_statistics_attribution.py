@@ -26,7 +26,7 @@ from iolab.statistics.ask.attribution import (
     joined_who,
     who,
 )
-from iolab.statistics.language.names import parse
+from iolab.statistics.language.names import Filter, parse
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6
@@ -177,7 +177,7 @@ def test_bytes_conditions_and_surroundings(tmp_path: Path) -> None:
         "latency",
         Rectangle(low=10 * MS),
         entry="io.bytes",
-        where={"device": ["sdb"]},
+        filters=(Filter("device", "=", ("sdb",)),),
         around=(0, 50 * MS),
     )
     assert (found.inside, found.outside, found.unit) == (5 * 8192, 5 * 8192, "B")
@@ -187,7 +187,7 @@ def test_bytes_conditions_and_surroundings(tmp_path: Path) -> None:
         "latency",
         Rectangle(low=10 * MS),
         entry="io.bytes",
-        where={"device": ["sdb"]},
+        filters=(Filter("device", "=", ("sdb",)),),
         around=(0, 50 * MS),
     )
     assert [(each.field, each.values) for each in same.dimensions] == [

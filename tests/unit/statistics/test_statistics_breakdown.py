@@ -4,6 +4,7 @@ grows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,17 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.drill import dimensions_of
 from iolab.statistics.ask.query import heat
+from iolab.statistics.question import Question
 from support.recordings import SECOND, START, events
 
-ASKED: Any = {
-    "interval_ns": SECOND // 10,
-    "from_ns": START - 5 * SECOND,
-    "until_ns": START + 10 * SECOND,
-}
+QUESTION = Question(span=(START - 5 * SECOND, START + 10 * SECOND), interval_ns=SECOND // 10)
 
 
 def parts_of(
     recording: Recording, whole: HeatCounts, y: Any, weight: Any
 ) -> dict[str, dict[str, HeatCounts]]:
     def read(each: Recording, where: Where) -> HeatCounts:
-        return heat(each, y, where=where, **ASKED, weight=weight, kept=False)
+        return heat(each, y, replace(QUESTION, weight=weight), where=where, kept=False)
 
     found, left = dimensions_of([recording], whole, read)
     assert not left
@@ -49,7 +47,7 @@ def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
             )
             writer.seal()
     recording = Recording(tmp_path / "r")
-    whole = heat(recording, y, **ASKED, weight=weight)
+    whole = heat(recording, y, replace(QUESTION, weight=weight))
     found = parts_of(recording, whole, y, weight)
     assert {"op", "device", "process", "file"} <= set(found)
     for parts in found.values():
@@ -65,7 +63,7 @@ def test_what_comes_after_the_map_was_counted_is_in_no_part(tmp_path: Path) -> N
     ) as writer:
         writer.append_events(events(300, 1, start_ns=START + SECOND))
         recording = Recording(tmp_path / "r")
-        whole = heat(recording, "latency", **ASKED)
+        whole = heat(recording, "latency", QUESTION)
         # more of the same times, and from before all that the map has
         writer.append_events(events(300, 1, start_ns=START + SECOND))
         writer.append_events(events(300, 2))

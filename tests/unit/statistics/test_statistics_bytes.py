@@ -30,6 +30,7 @@ from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question
 from support.kept_data import START as KEPT_START
 from support.kept_data import aged, io
 from support.statistics_data import Event, recording_of, trace_of
@@ -158,11 +159,7 @@ def test_a_plain_map_is_weighed_as_well(tmp_path: Path) -> None:
         found = heat(
             opened,
             "latency",
-            interval_ns=SECOND,
-            weight="bytes",
-            low=10_000,
-            high=50_000,
-            buckets=8,
+            Question(interval_ns=SECOND, weight="bytes", low=10_000, high=50_000, buckets=8),
         )
         assert isinstance(found.grid, Linear)
         assert (found.total, found.events, found.outside) == (
@@ -272,7 +269,7 @@ def test_what_was_kept_says_what_the_events_said(
 def test_a_plain_map_of_bytes_comes_from_what_was_kept(whole: Recording, tmp_path: Path) -> None:
     old = aged(whole.path, tmp_path / "old", 2)
     kept, scanned = (
-        heat(each, "size", interval_ns=SECOND, weight="bytes") for each in (old, whole)
+        heat(each, "size", Question(interval_ns=SECOND, weight="bytes")) for each in (old, whole)
     )
     assert (kept.total, kept.events) == (scanned.total, scanned.events)
     assert any("from what was kept as io.bytes[size]" in note for note in kept.assumptions)

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from iolab.cli.main import run
 from iolab.errors import FormatError, IolabError, UsageError
+from iolab.heatmap.ticks import quantity
 from iolab.recording.base.counts import HeatCounts, alike
 from iolab.recording.read.folder import has_recordings, is_folder, open_folder
 from iolab.recording.write.writer import RecordingWriter
@@ -292,3 +294,15 @@ def test_results_of_hosts_are_a_folder(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "results" / "recordings" / "b")
     # the recording of one host is asked itself
     assert not is_folder(tmp_path / "results")
+
+
+def test_a_drawn_breakdown_has_a_character_for_each_column(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["query", str(folder), "io.ops[host]"]) == 0
+    drawn = capsys.readouterr().out
+    line = next(line for line in drawn.splitlines() if line.startswith("db1"))
+    answer = ask(folder, "io.ops[host]", columns=len(line.split()[-1]))
+    assert isinstance(answer, Stack)
+    assert f"each column {quantity(answer.interval_ns, 'ns')}" in drawn

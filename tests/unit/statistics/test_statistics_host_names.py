@@ -21,7 +21,7 @@ from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.language import host_names as module
 from iolab.statistics.language.host_names import HostNames, host_names
-from iolab.statistics.language.names import parse
+from iolab.statistics.language.names import Filter, parse
 from support.counters import SECOND, START, disk, kept, series, stack
 
 TABLE = """# clients
@@ -113,7 +113,13 @@ def test_events_by_name(table: Path, tmp_path: Path) -> None:
         "web (10.0.0.9)": 3,
     }
     assert heat(place, "latency", where={"client": ("backup",)}).total == 3
-    whose = who(place, "latency", Rectangle(), entry="nfs.ops", where={"client": ("backup",)})
+    whose = who(
+        place,
+        "latency",
+        Rectangle(),
+        entry="nfs.ops",
+        filters=(Filter("client", "=", ("backup",)),),
+    )
     [client] = [each for each in whose.dimensions if each.field == "client"]
     assert [value.value for value in client.values] == ["backup"]
 

@@ -23,6 +23,7 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine import cells
 from iolab.statistics.engine.engine import Engine
+from iolab.statistics.question import Question
 from support.recordings import events as events_of
 from support.recordings import unsealed
 from support.statistics_data import Event, recording_of, trace_of
@@ -200,13 +201,15 @@ def test_gaps_and_losses_stand_in_their_columns(tmp_path: Path) -> None:
     assert not np.isnan(found.values[30:]).any()
     assert found.covered_ns == 20 * SECOND
     assert found.lost == ((3, 50), (4, 50), (7, 0))
-    drawn = heat(recording, "latency", interval_ns=SECOND)
+    drawn = heat(recording, "latency", Question(interval_ns=SECOND))
     assert (drawn.gaps, drawn.lost_by_column, drawn.lost) == (
         ((10, 30),),
         ((3, 50), (4, 50), (7, 0)),
         100,
     )
-    later = heat(recording, "latency", interval_ns=SECOND, from_ns=START + 5 * SECOND)
+    later = heat(
+        recording, "latency", Question(span=(START + 5 * SECOND, None), interval_ns=SECOND)
+    )
     assert (later.gaps, later.lost_by_column, later.lost) == (((5, 25),), ((2, 0),), 0)
     before = query(
         recording,
@@ -240,7 +243,7 @@ def test_what_retention_removed_lives_on_in_maps(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "r")
     assert recording.facts.dropped_through >= 2, "the test means to drop"
     kept = sum(sum(segment.sources.values()) for segment in recording.segments())
-    whole = heat(recording, "latency", interval_ns=SECOND)
+    whole = heat(recording, "latency", Question(interval_ns=SECOND))
     assert (whole.events, whole.gaps) == (40, ())
     assert query(recording, "io.ops", interval_ns=SECOND).total == 40
     some = query(recording, "io.ops[process]", interval_ns=SECOND)
@@ -286,7 +289,7 @@ def test_a_gap_of_which_only_maps_remain_is_no_rest(tmp_path: Path) -> None:
     assert not missing[30:].any()
     np.testing.assert_array_equal(found.values[40:45], 0)
     assert found.covered_ns == 35 * SECOND
-    assert heat(recording, "latency", interval_ns=SECOND).gaps == ((10, 30),)
+    assert heat(recording, "latency", Question(interval_ns=SECOND)).gaps == ((10, 30),)
 
 
 def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
@@ -305,7 +308,7 @@ def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
     assert isinstance(answer, Series)
     assert answer.notes == ("block events; source fio or syscall has the others",)
     assert query(recording, "io.ops", source="fio").total == 30
-    assert heat(recording, "latency", source="syscall").events == 20
+    assert heat(recording, "latency", Question(source="syscall")).events == 20
     with pytest.raises(UsageError, match="holds no events of 'zfs'; there are block, fio, syscall"):
         query(recording, "io.ops", source="zfs")
 
@@ -337,7 +340,7 @@ def test_time_in_the_queue_is_drawn(tmp_path: Path) -> None:
         tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False
     ) as writer:
         writer.append_events(pa.RecordBatch.from_arrays(columns, schema=EVENTS))
-    found = heat(Recording(tmp_path / "r"), "queue", interval_ns=SECOND, high=100_000)
+    found = heat(Recording(tmp_path / "r"), "queue", Question(interval_ns=SECOND, high=100_000))
     values = [value for value in queue.to_pylist() if value is not None]
     inside = [value for value in values if value < 100_000]
     assert (found.events, found.without_y, found.outside) == (
@@ -372,7 +375,7 @@ def test_what_can_not_be_asked(tmp_path: Path, rest: dict[str, Any], words: str)
     with pytest.raises(UsageError, match="no map of 'colour'"):
         heat(events, "colour")
     with pytest.raises(UsageError, match="range of values is empty"):
-        heat(events, "latency", low=5, high=5)
+        heat(events, "latency", Question(low=5, high=5))
 
 
 def test_damage_is_told(tmp_path: Path) -> None:

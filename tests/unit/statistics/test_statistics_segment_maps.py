@@ -18,7 +18,7 @@ from iolab.recording.base import checked_files
 from iolab.recording.base.checked_files import Part
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.metadata import Begun, read_facts
+from iolab.recording.base.metadata import Begun, Facts, read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import BITS
 from iolab.recording.write import retention
@@ -234,9 +234,8 @@ def test_deleted_time_without_sums_is_a_gap(tmp_path: Path) -> None:
     """Events are deleted that no roll-up has; segment maps have no bytes."""
     path = tmp_path / "r"
     batches: list[pa.RecordBatch] = []
-    RecordingWriter.create(
-        path, host="", clock="realtime", origin={"kind": "record"}, live=True, begun=BEGUN
-    ).close()
+    facts = Facts("", "realtime", {"kind": "record"})
+    RecordingWriter.begin(path, facts, live=True, begun=BEGUN).close()
     grown(path, batches, 4)
     manage.add(path, ["io.bytes[op]"], backfill=True)
     grown(path, batches, 4)

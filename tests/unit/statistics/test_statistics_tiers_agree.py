@@ -138,16 +138,11 @@ def test_the_straight_road_and_the_executor_agree(
     with tempfile.TemporaryDirectory() as folder:
         trace = trace_of(held, Path(folder) / "t.csv")
         recording = recording_of(trace, Path(folder) / "r", parts=parts, hot=hot)
-        asked = {
-            "where": where,
-            "interval_ns": interval_ns,
-            "weight": weight,
-            "low": ends[0],
-            "high": ends[1],
-            "buckets": buckets,
-        }
-        straight = heat(trace, y, **asked)
-        same(straight, heat(recording, y, **asked))
+        asked = Question(
+            interval_ns=interval_ns, weight=weight, low=ends[0], high=ends[1], buckets=buckets
+        )
+        straight = heat(trace, y, asked, where=where)
+        same(straight, heat(recording, y, asked, where=where))
         same(
             straight,
             scanned(
@@ -176,11 +171,14 @@ def test_windows_are_cut_to_the_nanosecond(
         )
         inside = [event for event in held if from_ns <= event.time < until_ns]
         found = heat(
-            recording, y, where=where, from_ns=from_ns, until_ns=until_ns, interval_ns=SECOND
+            recording, y, Question(span=(from_ns, until_ns), interval_ns=SECOND), where=where
         )
         if inside:
             expected = heat(
-                trace_of(inside, Path(folder) / "inside.csv"), y, where=where, interval_ns=SECOND
+                trace_of(inside, Path(folder) / "inside.csv"),
+                y,
+                Question(interval_ns=SECOND),
+                where=where,
             )
             same(found, expected)
         assert found.events + found.without_y + found.filtered == len(inside)
@@ -216,16 +214,15 @@ def test_default_maps_say_what_a_scan_says(
 ) -> None:
     expected = scanned(many, y, where, 2 * SECOND, weight)
     monkeypatch.setattr(Events, "frame", None)  # default maps must have the frame
-    found = heat(many, y, where=where, interval_ns=2 * SECOND, weight=weight)
+    found = heat(many, y, Question(interval_ns=2 * SECOND, weight=weight), where=where)
     same(found, expected)
     middle = heat(
         many,
         y,
+        Question(
+            span=(START + 20 * SECOND, START + 70 * SECOND), interval_ns=SECOND, weight=weight
+        ),
         where=where,
-        interval_ns=SECOND,
-        weight=weight,
-        from_ns=START + 20 * SECOND,
-        until_ns=START + 70 * SECOND,
     )
     monkeypatch.undo()
     same(
@@ -243,21 +240,22 @@ def test_default_maps_say_what_a_scan_says(
 
 
 @pytest.mark.parametrize(
-    ("rest", "why"),
+    ("change", "where", "why"),
     [
-        ({"interval_ns": 1_500_000_000}, "a column ends within a second"),
-        ({"where": {"process": ["dd"]}}, "maps know no process"),
-        ({"where": {"latency": ["1000000.."]}}, "nor ranges"),
-        (
-            {"from_ns": START + SECOND // 2, "until_ns": START + 9 * SECOND},
-            "the window cuts a second",
-        ),
-        ({"low": 100_001}, "the range cuts a bucket"),
-        ({"buckets": 100}, "equal buckets of latency"),
+        ({"interval_ns": 1_500_000_000}, {}, "a column ends within a second"),
+        ({}, {"process": ["dd"]}, "maps know no process"),
+        ({}, {"latency": ["1000000.."]}, "nor ranges"),
+        ({"span": (START + SECOND // 2, START + 9 * SECOND)}, {}, "the window cuts a second"),
+        ({"low": 100_001}, {}, "the range cuts a bucket"),
+        ({"buckets": 100}, {}, "equal buckets of latency"),
     ],
 )
 def test_default_maps_leave_to_a_scan_what_they_can_not_say(
-    many: Recording, rest: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+    many: Recording,
+    change: dict[str, Any],
+    where: dict[str, list[str]],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class ScannedError(Exception):
         pass
@@ -267,7 +265,7 @@ def test_default_maps_leave_to_a_scan_what_they_can_not_say(
 
     monkeypatch.setattr(Events, "frame", scan)
     with pytest.raises(ScannedError):
-        heat(many, "latency", **{"interval_ns": SECOND, **rest})
+        heat(many, "latency", Question(**{"interval_ns": SECOND, **change}), where=where)
 
 
 def test_an_offset_map_of_a_small_part_is_not_made_of_wide_buckets(
@@ -277,7 +275,7 @@ def test_an_offset_map_of_a_small_part_is_not_made_of_wide_buckets(
         Event(START + place * SECOND // 10, offset=2**40 + 4096 * place) for place in range(600)
     ]
     near = recording_of(trace_of(held, tmp_path / "t.csv"), tmp_path / "r")
-    found = heat(near, "offset", interval_ns=SECOND)
+    found = heat(near, "offset", Question(interval_ns=SECOND))
     same(found, scanned(near, "offset", {}, SECOND))
     assert found.grid.width == 8192, "default maps have buckets of 2 GiB here"  # type: ignore[union-attr]
 
@@ -288,7 +286,10 @@ def test_a_missing_map_is_no_hindrance(many: Recording, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(many.path, copy)
     (copy / "histograms/1s/io.latency/000002.parquet").unlink()
-    same(heat(Recording(copy), "latency", interval_ns=SECOND), scanned(many, "latency", {}, SECOND))
+    same(
+        heat(Recording(copy), "latency", Question(interval_ns=SECOND)),
+        scanned(many, "latency", {}, SECOND),
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,8 +313,8 @@ def test_columns_are_chosen_as_the_native_readers_do(tmp_path: Path) -> None:
         recording = recording_of(trace, tmp_path / f"r{spacing}")
         for columns in (10, 100, 400):
             one, two = (
-                heat(trace, "latency", columns=columns),
-                heat(recording, "latency", columns=columns),
+                heat(trace, "latency", Question(columns=columns)),
+                heat(recording, "latency", Question(columns=columns)),
             )
             assert (one.interval_ns, one.t0_ns) == (two.interval_ns, two.t0_ns), (spacing, columns)
             same(one, replace(two, assumptions=()))

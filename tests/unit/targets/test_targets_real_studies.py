@@ -12,7 +12,7 @@ import pytest
 
 from iolab.results.derive.derive import derive
 from iolab.results.evidence.files import read_plan, run_directories
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.study.cells.plan import PlannedRun
 from iolab.verdict import Level
 from support.acting import Listener
@@ -176,7 +176,7 @@ def test_a_full_file_system_in_a_run_is_the_runs_error(tmp_path: Path) -> None:
         ),
         tmp_path / "out",
         listener=heard,
-        trusted=True,
+        how=How(trusted=True),
     )
     assert [status for _, status, _ in heard.runs] == ["failed"]
     assert "No space left" in heard.runs[0][2]

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from iolab.errors import RunError
 from iolab.hosts.kinds.fake import FakeProgram
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
 from iolab.targets.zpool.layout import CLASSES, KINDS, parse_layout
@@ -505,8 +505,7 @@ def test_the_order_of_a_change_of_variant(tmp_path: Path, fresh: str) -> None:
         listener=heard,
         clock=host.clock,
         host=host,
-        trusted=True,
-        destructive=True,
+        how=How(trusted=True, destructive=True),
     )
     assert [run[1:] for run in heard.runs] == [("finished", "")] * 4, heard.notes
     said = [

@@ -12,6 +12,7 @@ from iolab.formats.fio.json_output import FioJson
 from iolab.hosts.base.target_path import Place
 from iolab.recording.base.counts import Y
 from iolab.statistics.ask.query import heat
+from iolab.statistics.question import Question
 from iolab.workloads.picture.model import PictureOptions
 from iolab.workloads.picture.reading import drawn_in, read_back
 from iolab.workloads.picture.workload import PictureWorkload
@@ -49,10 +50,10 @@ def test_the_picture_stands_in_the_recording(fio: str, tmp_path: Path, kind: Y) 
     counts = heat(
         recording,
         kind,
+        Question(
+            interval_ns=10_000_000, source="block", buckets=4096 if kind == "offset" else None
+        ),
         where={"process": ["fio"]},
-        interval_ns=10_000_000,
-        source="block",
-        buckets=4096 if kind == "offset" else None,
     )
     found = read_back(counts, drawn_in(tmp_path))
     done = (

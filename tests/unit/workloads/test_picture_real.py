@@ -11,6 +11,7 @@ from iolab.recording.read.recording import Recording
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat
+from iolab.statistics.question import Question
 from iolab.verdict import Level
 from iolab.workloads.picture.reading import ReadBack, drawn_in, read_back
 
@@ -47,8 +48,7 @@ def drawn(tmp_path: Path, options: str) -> ReadBack:
         heat(
             Recording(recording),
             canvas.map,
-            interval_ns=10_000_000,
-            buckets=4096 if canvas.map == "offset" else None,
+            Question(interval_ns=10_000_000, buckets=4096 if canvas.map == "offset" else None),
         ),
         canvas,
     )

@@ -13,7 +13,7 @@ from iolab import registry
 from iolab.hosts.kinds.local import LocalHost
 from iolab.results.derive.steps import read_steps
 from iolab.results.open.results import Results
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.study.adapt import Changes
 from iolab.study.cells.cells import Cell
 from iolab.study.file.load import Study, load_study
@@ -140,7 +140,11 @@ def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
 def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
     changes = Changes(only={"numjobs": ("2",)}, runtime="2s", repetitions=1, workload=REDUCED)
     opened = Results(
-        run_study(ROOT / "studies" / "openzfs-447-max-rate.toml", tmp_path / "out", changes=changes)
+        run_study(
+            ROOT / "studies" / "openzfs-447-max-rate.toml",
+            tmp_path / "out",
+            how=How(changes=changes),
+        )
     )
     (run,) = opened.runs
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
@@ -154,7 +158,9 @@ def test_disks_join_one_by_one_with_reads_of_their_own(fio: str, tmp_path: Path)
     need_loops("losetup")
     changes = Changes(runtime="8s", workload=REDUCED, target={"loop.size": "8m"})
     (run,) = Results(
-        run_study(ROOT / "studies" / "disks-one-by-one.toml", tmp_path / "out", changes=changes)
+        run_study(
+            ROOT / "studies" / "disks-one-by-one.toml", tmp_path / "out", how=How(changes=changes)
+        )
     ).runs
     steps = read_steps(run)
     assert [step.levels["devices"] for step in steps] == [1, 2, 3, 4]

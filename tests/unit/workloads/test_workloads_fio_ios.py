@@ -86,6 +86,25 @@ def test_short_runs_are_logged_too_and_layouts_never() -> None:
     assert layout.folders == ()
 
 
+@pytest.mark.parametrize(
+    ("size", "block"),
+    [
+        ("4m", 1 << 20),
+        ("1m", 1 << 20),
+        ("512k", 512 << 10),
+        (524288, 512 << 10),
+        ("524288", 512 << 10),
+        (10_000, 8192),
+        (100, 100),
+    ],
+)
+def test_files_are_laid_out_in_blocks_that_they_can_have(size: int | str, block: int) -> None:
+    layout = workload(options={"rw": "randread", "bs": 1, "size": size}).layout(Place("/x"))
+    assert layout is not None
+    lines = layout.files[layout.main].splitlines()
+    assert f"bs={block}" in lines
+
+
 def test_memory_for_the_logs_of_many_jobs_is_shared_out() -> None:
     entries = [
         int(sections(workload(options={"numjobs": jobs}))[0]["log_entries"])

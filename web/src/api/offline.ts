@@ -45,6 +45,19 @@ export function heldInterval(statistic: string): number {
 	return 0;
 }
 
+/** The length of the columns in which this page holds a statistic over the longest time, in ns; 0 where it holds none. `drawn`: as what. */
+export function heldOverviewInterval(statistic: string, drawn = ""): number {
+	let [interval, longest] = [0, 0];
+	for (const name of Object.keys(inlined()?.answers ?? {})) {
+		const words = new URLSearchParams(name.split("?")[1] ?? "");
+		const length = Number(words.get("to")) - Number(words.get("from"));
+		const step = Number.parseInt(words.get("interval") ?? "", 10) || 0;
+		const same = words.get("statistic") === statistic && (words.get("drawn") ?? "") === drawn;
+		if (name.startsWith("query?") && same && step > 0 && length > longest) [interval, longest] = [step, length];
+	}
+	return interval;
+}
+
 const OTHER_TIME = "The file holds this for the time that was shared only.";
 
 /** The name under which a file holds an answer: maps are in it with their percentiles, whether or not these are shown now. */

@@ -48,6 +48,13 @@ export function paintLimits(
 	}
 }
 
+/** Letters of a name over a plot at most: a mark of a command has all of its words as its name, which a tooltip shows. */
+const LONGEST = 40;
+
+/** A name that does not cover the plot. */
+export const shortened = (label: string): string =>
+	label.length > LONGEST ? `${label.slice(0, LONGEST - 1).trimEnd()}…` : label;
+
 /** Draw names of moments and spans at the top of a plot, with their ends as lines. */
 export function paintTimeLabels(
 	context: CanvasRenderingContext2D,
@@ -72,11 +79,12 @@ export function paintTimeLabels(
 		context.stroke();
 		context.setLineDash([]);
 		const start = Math.max(box.left, left) + 4;
-		const wide = context.measureText(label).width;
+		const text = shortened(label);
+		const wide = context.measureText(text).width;
 		// of names that would cover each other the first is drawn
 		if (start < free || start + wide > box.left + box.width) continue;
 		free = start + wide + 8;
-		paintText(context, label, start, box.top + 9, colours.background, colours.text);
+		paintText(context, text, start, box.top + 9, colours.background, colours.text);
 	}
 }
 

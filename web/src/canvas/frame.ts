@@ -253,7 +253,7 @@ export function paintValues(
 }
 
 /** How many marks of time have room. */
-export const timeMarks = (box: Box): number => Math.max(2, Math.floor(box.width / 80));
+export const timeMarks = (box: Box): number => Math.max(3, Math.floor(box.width / 80));
 
 /** Marks of time under the plot, from `foot` on; `day`: the day of the first of them. */
 export function paintTimes(

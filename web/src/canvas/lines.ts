@@ -11,8 +11,13 @@ export type Numbered = SeriesAnswer | StackAnswer | PercentilesAnswer;
 export function valuesOf(answer: Numbered): readonly (number | null)[] {
 	if (answer.kind === "series") return answer.values;
 	if (answer.kind === "percentiles") return answer.keys[0]?.values ?? [];
-	return (answer.keys[0] ?? answer.others)?.values ?? nothingOf(answer);
+	const rows = [...answer.keys, ...(answer.others ? [answer.others] : [])].map(({ values }) => values);
+	// of several hosts one may lack a column that another one has
+	return rows[0]?.map((value, column) => value ?? known(rows, column)) ?? nothingOf(answer);
 }
+
+const known = (rows: readonly (readonly (number | null)[])[], column: number): number | null =>
+	rows.find((values) => (values[column] ?? null) !== null)?.[column] ?? null;
 
 /** The values of a stack without any I/O: 0, unless nothing was recorded. */
 function nothingOf({ t0_ns, until_ns, interval_ns, covered_ns }: StackAnswer): (number | null)[] {

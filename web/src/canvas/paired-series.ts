@@ -87,7 +87,9 @@ export class Beside extends Compared implements Content {
 		const left = box.left + box.width + 8;
 		context.textAlign = "left";
 		context.textBaseline = "middle";
-		for (const [i, words] of ["this time", "that time"].entries()) {
+		const room = context.canvas.width / context.getTransform().a - left - 16;
+		const names = context.measureText("this time").width <= room ? ["this time", "that time"] : ["now", "then"];
+		for (const [i, words] of names.entries()) {
 			const y = box.top + 10 + 16 * i;
 			context.strokeStyle = colours.text;
 			context.lineWidth = 1.6;

@@ -21,6 +21,10 @@ export function seriesSpec(run: RunDetail, times: readonly number[][], dark = fa
 	} as unknown as TopLevelSpec;
 }
 
+/** Whether a value is known without the one before and the one after it. */
+const isAlone = (values: readonly (number | null)[], i: number): boolean =>
+	values[i] != null && values[i - 1] == null && values[i + 1] == null;
+
 /** Devices in the colours that they have on a worksheet; the largest in any strip choose first. */
 function coloursOf(run: RunDetail, dark: boolean): { domain: string[]; range: string[] } {
 	const shares = new Map<string, number>();
@@ -49,7 +53,12 @@ function stripSpec(
 	last: boolean,
 ) {
 	const values = strip.lines.flatMap((line) =>
-		line.values.map((value, i) => ({ second: times[line.time]?.[i] ?? null, value, device: line.device || TOTAL })),
+		line.values.map((value, i) => ({
+			second: times[line.time]?.[i] ?? null,
+			value,
+			device: line.device || TOTAL,
+			...(isAlone(line.values, i) && { alone: true }),
+		})),
 	);
 	const unit = strip.unit ? ` (${strip.unit})` : "";
 	const words = `${strip.title}${unit}`;
@@ -67,6 +76,12 @@ function stripSpec(
 	];
 	const whole = { filter: `datum.device === '${TOTAL}'` };
 	const single = { filter: `datum.device !== '${TOTAL}'` };
+	const color = {
+		field: "device",
+		type: "nominal",
+		scale: colours,
+		legend: { title: "devices; thick line: all of them" },
+	};
 	const layers: unknown[] = [
 		{
 			data: { values: run.spans.map(([start, end]) => ({ start, end })) },
@@ -81,17 +96,25 @@ function stripSpec(
 			encoding: {
 				x,
 				y,
-				color: {
-					field: "device",
-					type: "nominal",
-					scale: colours,
-					legend: { title: "devices; thick line: all of them" },
-				},
+				color,
 			},
 		});
+		if (values.some((each) => each.alone && each.device !== TOTAL))
+			layers.push({
+				transform: [single, { filter: "datum.alone" }],
+				mark: { type: "point", filled: true, size: 24, opacity: 0.75 },
+				encoding: { x, y, color },
+			});
 	}
 	if (strip.lines.some((line) => line.device === "")) {
 		layers.push({ transform: [whole], mark: { type: "line", strokeWidth: 1.8, style: "whole" }, encoding: { x, y } });
+		// a line has two ends: without a reading before and after it a reading would not be seen
+		if (values.some((each) => each.alone && each.device === TOTAL))
+			layers.push({
+				transform: [whole, { filter: "datum.alone" }],
+				mark: { type: "point", filled: true, size: 36, opacity: 1, style: "whole" },
+				encoding: { x, y },
+			});
 	}
 	if (run.marks.length > 0) {
 		const data = { values: run.marks.map(([second, label]) => ({ second, label })) };

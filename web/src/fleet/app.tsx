@@ -2,6 +2,7 @@
 import { visible } from "../lib/names";
 import { PageHead } from "../lib/page-head";
 import { toggleZone, zone } from "../lib/zone";
+import { worksheetAddress } from "../start/state";
 import { countWords } from "../start/words";
 import { Matrix } from "./matrix";
 import { MEASURES, type Measure, NAMES } from "./measures";
@@ -54,7 +55,7 @@ export function FleetApp() {
 								hosts.value.reduce((count, row) => count + row.hosts, 0),
 								"host",
 							)}
-							{isAsking.value && ", asking…"}
+							{isAsking.value && ", asking…"} <a href={worksheetAddress(shown.whole)}>Worksheet of all hosts</a>
 						</p>
 						<Matrix shown={shown} />
 						<Notes notes={shown.notes} />

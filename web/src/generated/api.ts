@@ -285,6 +285,7 @@ export interface FleetAnswer {
 	schema: 1;
 	archive: string;
 	archives: string[];
+	whole: string;
 	live: boolean;
 	by: string;
 	labels: string[];
@@ -887,11 +888,12 @@ export interface RaisedSpan {
  * first_ns: of roll-ups where these begin before the events. last_ns: of the latest event; while
  * it is recorded, how far the recorder is, with or without I/Os. `live`: whether it is still being
  * recorded. events, samples: by source. events_from_ns: of the first event that is
- * still there, null where there is none. `problem`: why it can't be read, else empty.
+ * still there, null where there is none. `problem`: why it can't be read, else empty. hosts: of all
+ * hosts together, the names of their recordings by host; else empty.
  */
 export interface RecordingFacts {
 	name: string;
-	kind: "recording" | "trace";
+	kind: "recording" | "trace" | "hosts";
 	host: string;
 	clock: "realtime" | "trace";
 	live: boolean;
@@ -901,6 +903,7 @@ export interface RecordingFacts {
 	events_from_ns: number | null;
 	samples: Record<string, number>;
 	problem: string;
+	hosts: Record<string, string[]>;
 }
 
 /** Everything that is served. */

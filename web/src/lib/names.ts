@@ -40,6 +40,13 @@ export function rootOf(name: string): string {
 	return /^[^[]*/.exec(name)?.[0].trim() ?? "";
 }
 
+/** A statistic without the conditions on a field and the breakdown by it. */
+export function without(name: string, field: string): string {
+	const kept = filtersOf(name).filter((each) => each.field !== field);
+	const by = breakdownOf(name);
+	return `${rootOf(name)}${kept.map(({ text }) => `[${text}]`).join("")}${by && by !== field ? `[${by}]` : ""}`;
+}
+
 /** A condition of a statistic: its field, and all of it as it is written between the brackets. */
 export interface Filter {
 	field: string;

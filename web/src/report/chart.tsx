@@ -17,7 +17,7 @@ export function Chart({ chart }: { chart: ChartItem }) {
 	}, [chart, datasets, isOwn]);
 	const table = datasets[chart.table];
 	return (
-		<figure class="chart" id={`chart-${chart.name}`}>
+		<figure class={hasPanels(chart) ? "chart" : "chart single"} id={`chart-${chart.name}`}>
 			<header>
 				<h4>{chart.title}</h4>
 				{hasPanels(chart) && (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -342,10 +342,11 @@ def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
 
     With --for, rows of a tier are deleted once they are older. The oldest segments are deleted
     first, as in a recording. Segment maps and kept statistics then answer for old events. The data files are deleted
-    with the snapshots that have them: at this age, by a later call.
+    with the snapshots that have them: at this age, by a later call. Kept statistics of which a merged
+    file was archived since are deleted in any case.
     """
-    from ...archive import Archive, delete_by_age, expire
-    from ...archive.retention import check_ages
+    from ...archive import Archive, delete_by_age, delete_replaced, expire
+    from ...archive.retention import Removed, check_ages
     from ...errors import UsageError
     from ...statistics.language.quantities import parse_duration
 
@@ -364,6 +365,9 @@ def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
             redraw("" if done == total else f"deleting rows: {done} of {total} files")
 
     removed = delete_by_age(archive, ages_ns, progress=draw) if ages_ns else {}
+    for table, parts in delete_replaced(archive).items():
+        before = removed.get(table, Removed())
+        removed[table] = replace(before, rows=before.rows + parts.rows)
     expired = expire(archive, age_ns)
     if style == "json":
         _tell_maintenance(url, expired, style, removed)

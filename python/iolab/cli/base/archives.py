@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import Decorated
-from .output import say, tell, tell_as, tell_drawn
+from .output import say, tell, tell_as
 
 if TYPE_CHECKING:
     from ...archive.recordings import ArchivedEvents
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...recording.read.recording import Recording
     from ...statistics.answers.answers import Answer
     from ...statistics.ask.fleet import FleetStatistic
+    from ...statistics.question import Question
 
 _ENGINE = "iolab.engine"
 DRAWN = 10
@@ -192,67 +193,75 @@ def open_hosts(path: Path, hosts: HostConditions) -> Fleet:
     return replace(fleet, recordings=selected)
 
 
-def ask(
-    path: Path,
-    text: str,
-    *,
-    ends: tuple[str | None, str | None],
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    style: str,
-    top: int | None,
-    values: str | None,
-    explain: bool,
-) -> None:
-    """Answer a statistic of an archive or a folder and print it. Arguments as the options of `iolab
-    query`."""
+@dataclass(frozen=True)
+class QueryOptions:
+    """The options of `iolab query` that apply to any number of recordings."""
+
+    start: str | None
+    end: str | None
+    interval: str | None
+    style: str
+    top: int | None
+    source: str | None
+    values: str | None
+    explain: bool
+
+    def interval_ns(self) -> int | None:
+        """Length of a column; UsageError where it is none."""
+        from ...errors import UsageError
+        from ...statistics.language.quantities import parse_duration
+
+        length = None if self.interval is None else parse_duration(self.interval)
+        if length == 0:
+            raise UsageError(
+                "an interval is longer than nothing", where="--interval", hint="such as 1s"
+            )
+        return length
+
+
+def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | None], int]) -> None:
+    """Answer a statistic of an archive or a folder and print it. columns: how many suit the output
+    of a breakdown."""
     from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
+    from ...statistics.question import Question
     from .spans import span_of
 
     fleet = open_fleet(path)
-    question = FleetStatistic.parse(text, labels_of(fleet.recordings))
-    recordings = question.chosen(fleet.recordings)
-    from_ns, until_ns = span_of(recordings, *ends)
+    asked = FleetStatistic.parse(text, labels_of(fleet.recordings))
+    recordings = asked.chosen(fleet.recordings)
+    count = columns(asked.statistic.breakdown or asked.by)
+    span = span_of(recordings, options.start, options.end)
     for note in fleet.notes:
         say(f"note: {note}")
-    if values is not None:
-        _who(fleet.name, recordings, question, values, (from_ns, until_ns), source, top, style)
+    if options.values is not None:
+        _who(fleet.name, recordings, asked, span, options)
         return
-    if explain:
-        _explain(recordings, question, (from_ns, until_ns), interval_ns, columns, source, style)
+    interval_ns = options.interval_ns()
+    if options.explain:
+        question = Question.of(asked.statistic, span, interval_ns, count, options.source)
+        _explain(recordings, question, options.style)
         return
     answer = ask_fleet(
         recordings,
-        question,
-        from_ns=from_ns,
-        until_ns=until_ns,
+        asked,
+        from_ns=span[0],
+        until_ns=span[1],
         interval_ns=interval_ns,
-        columns=columns,
-        source=source,
+        columns=count,
+        source=options.source,
     )
     if isinstance(answer, dict):
-        _tell_hosts(question, answer, fleet.name, style, top)
+        _tell_hosts(asked, answer, fleet.name, options.style, options.top)
     else:
-        _tell(question, answer, fleet.name, style, top)
+        _tell(asked, answer, fleet.name, options.style, options.top)
 
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
     from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.json_form import as_json, csv_lines
-    from ..query.text import draw_map, lines
+    from ..query.text import tell_answer
 
     statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
-    if style == "csv":
-        tell_as(style, "".join(f"{line}\n" for line in csv_lines(statistic, answer, top)))
-        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
-            say(f"note: {note}")
-    elif style == "json":
-        tell_as(style, f"{as_json(statistic, answer, top)}\n")
-    elif isinstance(answer, HeatCounts):
-        tell_drawn(draw_map(statistic, answer, name))
-    else:
-        tell(*lines(statistic, answer, name, top or 10))
+    tell_answer(statistic, answer, name, style, top)
 
 
 def _tell_hosts(
@@ -296,11 +305,8 @@ def _who(
     name: str,
     recordings: Sequence[Recording],
     asked: FleetStatistic,
-    values: str,
-    ends: tuple[int | None, int | None],
-    source: str | None,
-    top: int | None,
-    style: str,
+    span: tuple[int | None, int | None],
+    options: QueryOptions,
 ) -> None:
     from ...recording.base.conditions import parse_range
     from ...statistics.ask.attribution import TOP, Rectangle
@@ -308,43 +314,24 @@ def _who(
     from ...statistics.language.fields import FIELDS
     from ..query import who as query_who
 
+    values = options.values
+    assert values is not None
     y = query_who.map_of(asked.statistic)
     low, high = parse_range(values, FIELDS[y].kind)
+    rectangle = Rectangle(*span, low, high)
     answer = who_of_fleet(
-        recordings, asked, y, Rectangle(*ends, low, high), source=source, top=top or TOP
+        recordings, asked, y, rectangle, source=options.source, top=options.top or TOP
     )
-    query_who.tell_who(answer, asked.statistic, name, values, top, style)
+    query_who.tell_who(answer, asked.statistic, name, values, options.top, options.style)
 
 
-def _explain(
-    recordings: Sequence[Recording],
-    asked: FleetStatistic,
-    ends: tuple[int | None, int | None],
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    style: str,
-) -> None:
+def _explain(recordings: Sequence[Recording], question: Question, style: str) -> None:
     from ...statistics.ask.fleet import host_of
-    from ...statistics.ask.query import explain
+    from ...statistics.ask.query import plan_of
     from ...untrusted_text import visible
     from ..query.explain import lines
 
-    plans = [
-        (
-            recording,
-            explain(
-                recording,
-                asked.statistic,
-                from_ns=ends[0],
-                until_ns=ends[1],
-                interval_ns=interval_ns,
-                columns=columns,
-                source=source,
-            ),
-        )
-        for recording in recordings
-    ]
+    plans = [(recording, plan_of(recording, question)) for recording in recordings]
     if style == "json":
         data = [
             {"host": host_of(recording), "recording": _key(recording), **plan.as_data()}

@@ -19,14 +19,11 @@ def open_path(
 ) -> Trace | Recording:
     """A trace, a recording, or the one recording of a results directory. Errors as `open_events`
     has them."""
-    from ...recording.base.layout import is_recording
-    from ...recording.read.folder import OF_RESULTS, is_folder
+    from ...recording.read.folder import recording_of_results
     from ...recording.read.recording import open_events
 
-    inner = path / OF_RESULTS
-    if inner.is_dir() and not is_recording(path) and not is_folder(path):
-        [path] = (place for place in inner.iterdir() if is_recording(place))
-    return open_events(path, format=kind, columns=columns, where=where)
+    place = recording_of_results(path) or path
+    return open_events(place, format=kind, columns=columns, where=where)
 
 
 def open_all(

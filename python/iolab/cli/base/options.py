@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
+import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -21,6 +25,54 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
+
+
+def grouped(**kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Options of a command that it gets as objects: of a parameter's name, the dataclass
+    `module:Class` below `iolab`, with a field for each option. The class is imported when the
+    command runs."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*arguments: Any, **values: Any) -> Any:
+            for name, kind in kinds.items():
+                module, _, class_name = kind.partition(":")
+                group = getattr(importlib.import_module(f"iolab.{module}"), class_name)
+                names = [field.name for field in dataclasses.fields(group) if field.name in values]
+                values[name] = group(**{name: values.pop(name) for name in names})
+            return function(*arguments, **values)
+
+        return call
+
+    return decorate
+
+
+@dataclass(frozen=True)
+class Span:
+    """`--from` and `--to`, as written."""
+
+    start: str | None = None
+    end: str | None = None
+
+
+def span_options(function: Decorated) -> Decorated:
+    """`--from` and `--to`."""
+    function = click.option(
+        "--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from."
+    )(function)
+    return click.option(
+        "--from",
+        "start",
+        metavar="WHEN",
+        help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).",
+    )(function)
+
+
+columns_option = click.option(
+    "--columns",
+    metavar="FIELDS",
+    help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
+)
 
 
 class ShippedPath(click.Path):
@@ -133,24 +185,31 @@ def open_results(*paths: Path) -> Opened:
     return opened(*paths, progress=draw_bar)
 
 
-def open_arms(
-    paths: Sequence[Path], names: Sequence[str], match: Literal["variant"] | None
-) -> Opened | OpenedSeveral:
-    """Open several results directories as arms, or what `open_results` takes; UsageError where
-    `--as` or `--match` are given for the latter."""
-    from ...api import OpenedSeveral
-    from ...compare.several import parse_names
-    from ...errors import UsageError
+@dataclass(frozen=True)
+class Arms:
+    """Results, and what `several_options` says of them."""
 
-    if len(paths) > 1 and any(path.is_dir() for path in paths):
-        return OpenedSeveral(paths, parse_names(names), match=match, progress=draw_bar)
-    if names or match:
-        raise UsageError(
-            "names and matches the arms of several results directories",
-            where="--as" if names else "--match",
-            hint="give two or more",
-        )
-    return open_results(*paths)
+    paths: tuple[Path, ...]
+    names: tuple[str, ...] = ()
+    match: Literal["variant"] | None = None
+
+    def open(self) -> Opened | OpenedSeveral:
+        """Several results directories as arms, or what `open_results` takes; UsageError where
+        `--as` or `--match` are given for the latter."""
+        from ...api import OpenedSeveral
+        from ...compare.several import parse_names
+        from ...errors import UsageError
+
+        if len(self.paths) > 1 and any(path.is_dir() for path in self.paths):
+            names = parse_names(self.names)
+            return OpenedSeveral(self.paths, names, match=self.match, progress=draw_bar)
+        if self.names or self.match:
+            raise UsageError(
+                "names and matches the arms of several results directories",
+                where="--as" if self.names else "--match",
+                hint="give two or more",
+            )
+        return open_results(*self.paths)
 
 
 def draw_bar(done: int, total: int) -> None:

@@ -5,6 +5,7 @@ heat map."""
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,13 @@ import click
 from ..base.archives import engine_option, is_fleet, refuse_engine
 from ..base.completion import complete_statistics
 from ..base.events import name_of, open_path
-from ..base.options import PATH, format_option, names_option
-from ..base.output import say, tell, tell_as, tell_drawn
+from ..base.options import PATH, columns_option, format_option, grouped, names_option, span_options
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
     from ...recording.read.recording import Recording
     from ...recording.read.trace import Trace
-    from ...statistics.language.names import Statistic
+    from ..base.archives import QueryOptions
 
 LABELS = 48
 """Characters of the labels of a stack's sparklines."""
@@ -29,15 +29,7 @@ LABELS = 48
 @click.command("query")
 @click.argument("path", metavar="PATH", type=PATH)
 @click.argument("statistic", metavar="STATISTIC", shell_complete=complete_statistics)
-@click.option(
-    "--from",
-    "start",
-    metavar="WHEN",
-    help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).",
-)
-@click.option(
-    "--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from."
-)
+@span_options
 @click.option(
     "--interval",
     metavar="TIME",
@@ -81,27 +73,17 @@ LABELS = 48
     is_flag=True,
     help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.",
 )
-@click.option(
-    "--columns",
-    metavar="FIELDS",
-    help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
-)
+@columns_option
 @engine_option
 @names_option
+@grouped(options="cli.base.archives:QueryOptions")
 def command(
     path: Path,
     statistic: str,
-    start: str | None,
-    end: str | None,
-    interval: str | None,
-    style: str,
-    top: int | None,
-    source: str | None,
+    options: QueryOptions,
     follow: bool,
-    values: str | None,
     listed: str | None,
     order: str | None,
-    explain: bool,
     columns: str | None,
 ) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
@@ -118,15 +100,12 @@ def command(
     asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].
     """
     from ...errors import UsageError
-    from ...statistics.ask.query import query
+    from ...statistics.ask.query import answer
     from ...statistics.language.names import parse
-    from ...statistics.language.quantities import parse_duration
+    from ...statistics.question import Question
 
-    length = None if interval is None else parse_duration(interval)
-    if length == 0:
-        raise UsageError(
-            "an interval is longer than nothing", where="--interval", hint="such as 1s"
-        )
+    values, explain, style = options.values, options.explain, options.style
+    length = options.interval_ns()
     if listed is None and order is not None:
         raise UsageError("--order sorts the I/Os of --list", hint="add --list RANGE, or omit it")
     other = next(
@@ -136,7 +115,7 @@ def command(
                 "--who": values is not None,
                 "--follow": follow,
                 "--explain": explain,
-                "--interval": interval is not None,
+                "--interval": length is not None,
             }.items()
             if is_given
         ),
@@ -159,18 +138,7 @@ def command(
                 where=path,
                 hint="omit it" if refused == "--columns" else "ask one of the recordings",
             )
-        ask(
-            path,
-            statistic,
-            ends=(start, end),
-            interval_ns=length,
-            columns=_columns(style, "latency"),
-            source=source,
-            style=style,
-            top=top,
-            values=values,
-            explain=explain,
-        )
+        ask(path, statistic, options, partial(_columns, style))
         return
     refuse_engine(path)
     parsed = parse(statistic)
@@ -180,80 +148,35 @@ def command(
 
         if values is not None:
             raise UsageError("--who cannot be combined with --follow", hint="omit one of the two")
-        query_follow.follow(opened, parsed, (start, end), length, style, top, source)
+        query_follow.follow(opened, parsed, options)
         return
-    from_ns, until_ns = span_of([opened], start, end)
+    span = span_of([opened], options.start, options.end)
+    columns_wanted = _columns(style, parsed.breakdown)
+    question = Question.of(parsed, span, length, columns_wanted, options.source)
     if listed is not None:
         from . import single_ios as query_list
 
-        page = query_list.answer(opened, parsed, listed, (from_ns, until_ns), source, top, order)
+        page = query_list.answer(opened, question, listed, options.top, order)
         query_list.print_list(page, parsed, _name(opened), listed, style)
-        return
-    if values is not None:
-        _who(opened, parsed, values, (from_ns, until_ns), source, top, style)
-        return
-    if explain:
+    elif values is not None:
+        from . import who as query_who
+
+        shares = query_who.answer(opened, question, values, options.top)
+        query_who.tell_who(shares, parsed, _name(opened), values, options.top, style)
+    elif explain:
         from . import explain as query_explain
 
-        query_explain.explain(
-            opened,
-            parsed,
-            (from_ns, until_ns),
-            length,
-            _columns(style, parsed.breakdown),
-            source,
-            style,
-        )
-        return
-    answer = query(
-        opened,
-        parsed,
-        from_ns=from_ns,
-        until_ns=until_ns,
-        interval_ns=length,
-        columns=_columns(style, parsed.breakdown),
-        source=source,
-    )
-    from ...recording.base.counts import HeatCounts
-
-    if style == "csv":
-        from ...statistics.answers.json_form import csv_lines
-
-        tell_as(style, "".join(f"{line}\n" for line in csv_lines(parsed, answer, top)))
-        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
-            say(f"note: {note}")
-    elif style == "json":
-        from ...statistics.answers.json_form import as_json
-
-        tell_as(style, f"{as_json(parsed, answer, top)}\n")
+        query_explain.explain(opened, question, style)
     else:
-        from .text import draw_map, lines
+        from .text import tell_answer
 
-        if isinstance(answer, HeatCounts):
-            tell_drawn(draw_map(parsed, answer, _name(opened)))
-        else:
-            tell(*lines(parsed, answer, _name(opened), top or 10))
-
-
-def _who(
-    opened: Trace | Recording,
-    asked: Statistic,
-    values: str,
-    ends: tuple[int | None, int | None],
-    source: str | None,
-    top: int | None,
-    style: str,
-) -> None:
-    from . import who as query_who
-
-    answer = query_who.answer(opened, asked, values, ends, source, top)
-    query_who.tell_who(answer, asked, _name(opened), values, top, style)
+        tell_answer(parsed, answer(opened, question), _name(opened), style, options.top)
 
 
 def _columns(style: str, breakdown: str | None) -> int:
     """Columns that suit the output."""
-    from ...statistics.ask.query import COLUMNS
     from ...statistics.language.fields import MAPPED
+    from ...statistics.question import COLUMNS
 
     width = shutil.get_terminal_size((100, 40)).columns
     if style != "text":

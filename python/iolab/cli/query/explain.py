@@ -11,31 +11,15 @@ from ..base.output import tell, tell_as
 if TYPE_CHECKING:
     from ...recording.read.recording import Recording
     from ...recording.read.trace import Trace
-    from ...statistics.language.names import Statistic
     from ...statistics.plan import Part, Plan
+    from ...statistics.question import Question
 
 
-def explain(
-    opened: Trace | Recording,
-    asked: Statistic,
-    ends: tuple[int | None, int | None],
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    style: str,
-) -> None:
+def explain(opened: Trace | Recording, question: Question, style: str) -> None:
     """Print the plan of a question."""
     from ...statistics.ask import query
 
-    plan = query.explain(
-        opened,
-        asked,
-        from_ns=ends[0],
-        until_ns=ends[1],
-        interval_ns=interval_ns,
-        columns=columns,
-        source=source,
-    )
+    plan = query.plan_of(opened, question)
     if style == "json":
         tell_as(
             style,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...statistics.answers.json_form import Moment
     from ...statistics.ask.follow import Piece
     from ...statistics.language.names import Statistic
+    from ..base.archives import QueryOptions
 
 _DENSITY = ".:-=+*#%@"
 _NOTHING = "╱"
@@ -33,15 +34,7 @@ _BITS = 2
 """Two to so many characters an octave."""
 
 
-def follow(
-    opened: Trace | Recording,
-    asked: Statistic,
-    ends: tuple[str | None, str | None],
-    interval_ns: int | None,
-    style: str,
-    top: int | None,
-    source: str | None,
-) -> None:
+def follow(opened: Trace | Recording, asked: Statistic, options: QueryOptions) -> None:
     """Print what comes until the recording ends, or Ctrl-C."""
     from ...clock import SystemClock
     from ...errors import UsageError
@@ -56,22 +49,24 @@ def follow(
             where="--follow",
             hint="name a recording: iolab live and iolab record make them",
         )
-    begin, _ = span_of([opened], ends[0], None)
+    begin, _ = span_of([opened], options.start, None)
     # the end may lie ahead
-    until = None if ends[1] is None else parse_moment(ends[1], *(recorded(opened) or (0, 0)))
+    until = (
+        None if options.end is None else parse_moment(options.end, *(recorded(opened) or (0, 0)))
+    )
     follower = Follower(
         opened,
         asked,
-        interval_ns=interval_ns or 10**9,
+        interval_ns=options.interval_ns() or 10**9,
         clock=SystemClock(),
         from_ns=begin,
         until_ns=until,
-        source=source,
+        source=options.source,
         said=lambda words: say(f"waiting: the recording {words}"),
     )
     try:
-        for line in format_answers(follower.pieces(), asked, style, top):
-            tell_as(style, f"{line}\n")
+        for line in format_answers(follower.pieces(), asked, options.style, options.top):
+            tell_as(options.style, f"{line}\n")
     except KeyboardInterrupt:
         # that is how it ends
         return

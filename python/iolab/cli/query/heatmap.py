@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,7 @@ import click
 
 from ..base.archives import engine_option, split_hosts
 from ..base.events import name_of, open_all
-from ..base.options import PATH, names_option
+from ..base.options import PATH, Span, columns_option, grouped, names_option, span_options
 from ..base.output import say, tell_drawn
 from ..base.spans import span_of
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ...recording.base.counts import HeatCounts, Weight, Y
     from ...recording.read.recording import Recording
     from ...recording.read.trace import Dimension, Trace
+    from ...statistics.question import Question
 
     Events = Trace | Recording
 
@@ -34,6 +36,42 @@ SUFFIXES = (".png", ".svg", ".html")
 COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
 """Columns of time that are counted; pictures join them until they fit, a page shows them all when
 it is zoomed."""
+
+
+@dataclass(frozen=True)
+class Selection(Span):
+    """Which I/Os are counted, and how."""
+
+    where: tuple[str, ...] = ()
+    weight: Weight = "count"
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The options of the vertical axis and of colour."""
+
+    crop: str | None
+    y_range: str | None
+    y_scale: Literal["log", "linear"] | None
+    color: Literal["rank", "log", "linear"]
+
+
+@dataclass(frozen=True)
+class TraceKind:
+    """What the traces are: their format, and the columns of a table."""
+
+    kind: str | None
+    columns: str | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How maps are drawn."""
+
+    percentiles: bool
+    theme: Literal["light", "dark"] | None
+    screen: Literal["truecolor", "256", "grey", "text"] | None
 
 
 @click.command("heatmap")
@@ -82,15 +120,7 @@ it is zoomed."""
     show_default=True,
     help="Count I/Os, or add up the time they took, or the bytes they moved.",
 )
-@click.option(
-    "--from",
-    "start",
-    metavar="WHEN",
-    help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).",
-)
-@click.option(
-    "--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from."
-)
+@span_options
 @click.option(
     "--source",
     metavar="NAME",
@@ -109,11 +139,7 @@ it is zoomed."""
 @click.option(
     "--format", "kind", metavar="FORMAT", help="The trace's format. Default: found by content."
 )
-@click.option(
-    "--columns",
-    metavar="FIELDS",
-    help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
-)
+@columns_option
 @click.option(
     "--theme",
     type=click.Choice(("light", "dark")),
@@ -126,25 +152,21 @@ it is zoomed."""
 )
 @engine_option
 @names_option
+@grouped(
+    axis="cli.query.heatmap:Axis",
+    look="cli.query.heatmap:Look",
+    selection="cli.query.heatmap:Selection",
+    kind="cli.query.heatmap:TraceKind",
+)
 def command(
     paths: tuple[Path, ...],
     ys: str,
     output: Path | None,
-    where: tuple[str, ...],
-    crop: str | None,
-    y_range: str | None,
-    y_scale: Literal["log", "linear"] | None,
-    color: Literal["rank", "log", "linear"],
-    weight: Weight,
-    start: str | None,
-    end: str | None,
-    source: str | None,
+    axis: Axis,
+    selection: Selection,
     against: Path | None,
-    percentiles: bool,
-    kind: str | None,
-    columns: str | None,
-    theme: Literal["light", "dark"] | None,
-    screen: Literal["truecolor", "256", "grey", "text"] | None,
+    kind: TraceKind,
+    look: Look,
 ) -> None:
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
     says how many.
@@ -157,7 +179,9 @@ def command(
     from ...errors import UsageError
     from ...recording.base.conditions import parse_where
     from ...recording.read.trace import STDIN
+    from ...statistics.question import Question
 
+    where, source = selection.where, selection.source
     kinds = _kinds(ys)
     suffix = _suffix(output)
     if STDIN in paths and (
@@ -170,20 +194,24 @@ def command(
         )
     hosts, fields = split_hosts(where, [*paths, *([] if against is None else [against])])
     conditions = parse_where(fields)
-    traces = open_all(paths, kind, columns, conditions, hosts)
-    other = [] if against is None else open_all([against], kind, columns, conditions, hosts)
-    spans = _spans(traces, other, start, end)
-    read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
+    traces = open_all(paths, kind.kind, kind.columns, conditions, hosts)
+    other = (
+        [] if against is None else open_all([against], kind.kind, kind.columns, conditions, hosts)
+    )
+    spans = _spans(traces, other, selection)
+    read = partial(_read, conditions=conditions, spans=spans)
     unmatched = partial(_note_unknown_names, conditions=conditions, source=source, spans=spans)
     width, height = shutil.get_terminal_size((100, 40))
-    columns_wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
+    question = Question(
+        columns=COLUMNS.get(suffix, 8 * max(10, width - 11)), source=source, weight=selection.weight
+    )
     whose = f", {source}" if source else ""
     label = (
         name_of(paths[0]) if len(paths) == 1 else f"{name_of(paths[0])} and {len(paths) - 1} more"
     ) + whose
     groups = []
     for y in kinds:
-        view = _view(y, crop, y_range, y_scale, color)
+        view = _view(y, axis)
         groups.append(
             (
                 view,
@@ -194,11 +222,11 @@ def command(
                     ],
                     y,
                     view,
-                    columns_wanted,
+                    question,
                     read,
                     unmatched,
                     parts=suffix == ".html",
-                    before=against is None or start is not None,
+                    before=against is None or selection.start is not None,
                 ),
             )
         )
@@ -208,12 +236,12 @@ def command(
 
         _write(
             output,
-            build(groups, _title(groups), conditions=where, percentiles=percentiles).encode(),
+            build(groups, _title(groups), conditions=where, percentiles=look.percentiles).encode(),
         )
     elif output is not None:
-        _picture(groups, output, suffix, percentiles=percentiles, dark=theme == "dark")
+        _picture(groups, output, suffix, percentiles=look.percentiles, dark=look.theme == "dark")
     else:
-        _terminal(groups, width, height, percentiles=percentiles, theme=theme, screen=screen)
+        _terminal(groups, width, height, look)
 
 
 def _kinds(text: str) -> list[Y]:
@@ -251,19 +279,14 @@ def _suffix(output: Path | None) -> str:
     return output.suffix.lower()
 
 
-def _view(
-    y: Y,
-    crop: str | None,
-    y_range: str | None,
-    y_scale: Literal["log", "linear"] | None,
-    color: Literal["rank", "log", "linear"],
-) -> View:
+def _view(y: Y, axis: Axis) -> View:
     from ...errors import UsageError
     from ...heatmap.model import View
     from ...recording.base.conditions import parse_range
     from ...units import parse_quantity
 
-    scale = y_scale or ("linear" if y == "offset" else "log")
+    crop, y_range, color = axis.crop, axis.y_range, axis.color
+    scale = axis.y_scale or ("linear" if y == "offset" else "log")
     low, high = (
         parse_range(y_range, "time" if y in ("latency", "queue") else "size")
         if y_range is not None
@@ -291,7 +314,7 @@ def _view(
 
 
 def _spans(
-    made: list[Events], other: list[Events], start: str | None, end: str | None
+    made: list[Events], other: list[Events], requested: Span
 ) -> dict[int, tuple[int | None, int | None]]:
     """The requested span of time, by the place of each set: two that are compared each count from
     their own start."""
@@ -299,7 +322,7 @@ def _spans(
         id(item): span
         for group in (made, other)
         if group
-        for span in [span_of(group, start, end)]
+        for span in [span_of(group, requested.start, requested.end)]
         for item in group
     }
 
@@ -307,16 +330,11 @@ def _spans(
 def _read(
     events: Events,
     y: Y,
+    question: Question,
     more: Where | None = None,
     *,
     conditions: Where,
-    source: str | None,
-    weight: Weight,
     spans: dict[int, tuple[int | None, int | None]],
-    interval_ns: int | None,
-    columns: int,
-    low: int | None,
-    high: int | None,
 ) -> HeatCounts:
     """Counts of a trace or recording under the conditions of the command line and further ones."""
     from ...recording.read.trace import Trace
@@ -324,22 +342,8 @@ def _read(
 
     # a trace has the command line's conditions in itself
     where = dict(more or {}) if isinstance(events, Trace) else {**conditions, **(more or {})}
-    from_ns, until_ns = spans[id(events)]
     # parts of a map are no larger than it, whatever was kept of them
-    return heat(
-        events,
-        y,
-        where=where,
-        from_ns=from_ns,
-        until_ns=until_ns,
-        interval_ns=interval_ns,
-        columns=columns,
-        low=low,
-        high=high,
-        weight=weight,
-        source=source,
-        kept=not more,
-    )
+    return heat(events, y, replace(question, span=spans[id(events)]), where=where, kept=not more)
 
 
 def _note_unknown_names(
@@ -367,7 +371,7 @@ def _maps(
     named: list[tuple[str, list[Events]]],
     y: Y,
     view: View,
-    columns: int,
+    question: Question,
     reader: Callable[..., HeatCounts],
     unmatched: Callable[[Events, HeatCounts], HeatCounts],
     *,
@@ -387,12 +391,13 @@ def _maps(
 
     # offsets have equal buckets, so a range has to be known when they are counted; latency and size
     # are cut afterwards
-    low, high = (view.low, view.high) if y == "offset" else (None, None)
+    if y == "offset":
+        question = replace(question, low=view.low, high=view.high)
 
     def read(
         events: Events, more: Where | None = None, *, interval_ns: int | None = None
     ) -> HeatCounts:
-        return reader(events, y, more, interval_ns=interval_ns, columns=columns, low=low, high=high)
+        return reader(events, y, replace(question, interval_ns=interval_ns), more)
 
     every = counts_alike(
         [trace for _, traces in named for trace in traces],
@@ -463,21 +468,20 @@ def _terminal(
     groups: list[tuple[View, list[Named]]],
     width: int,
     height: int,
-    *,
-    percentiles: bool,
-    theme: Literal["light", "dark"] | None,
-    screen: Literal["truecolor", "256", "grey", "text"] | None,
+    look: Look,
 ) -> None:
     from ...heatmap.figure import panels
     from ...heatmap.terminal import draw, layout_of, mode_of, theme_of
     from ...heatmap.theme import THEMES
 
-    mode = screen or mode_of(os.environ, sys.stdout.isatty())
-    colours = THEMES[theme] if theme else theme_of(os.environ)
+    mode = look.screen or mode_of(os.environ, sys.stdout.isatty())
+    colours = THEMES[look.theme] if look.theme else theme_of(os.environ)
     count = sum(len(maps) + (len(maps) > 1) for _, maps in groups)
     layout = layout_of(width, max(height - 2, 16 * count), count, mode)
     for view, maps in groups:
-        for panel in panels(maps, view, layout, percentiles=percentiles, difference=len(maps) > 1):
+        for panel in panels(
+            maps, view, layout, percentiles=look.percentiles, difference=len(maps) > 1
+        ):
             tell_drawn(draw(panel, layout, mode, colours), coloured=mode != "text")
 
 

@@ -15,28 +15,26 @@ if TYPE_CHECKING:
     from ...recording.read.trace import Trace
     from ...statistics.ask.single_ios import SingleIos
     from ...statistics.language.names import Statistic
+    from ...statistics.question import Question
 
 SHOWN = 20
 """I/Os that are listed by default."""
 
 
 def answer(
-    opened: Trace | Recording,
-    statistic: Statistic,
-    values: str,
-    ends: tuple[int | None, int | None],
-    source: str | None,
-    top: int | None,
-    order: str | None,
+    opened: Trace | Recording, question: Question, values: str, top: int | None, order: str | None
 ) -> SingleIos:
-    """The I/Os with these values (`10ms..1s`, `..` for all) within a span of time, the first `top`
-    in an order (`-latency`: the largest first). UsageError for what can't be asked."""
+    """The I/Os with these values (`10ms..1s`, `..` for all) that meet the question's conditions in
+    its span, the first `top` in an order (`-latency`: the largest first). UsageError for what can't
+    be asked."""
     from ...recording.base.conditions import parse_range
     from ...statistics.ask.attribution import Rectangle
     from ...statistics.ask.single_ios import list_ios
     from ...statistics.language.fields import FIELDS
     from .who import map_of
 
+    statistic = question.statistic
+    assert statistic is not None
     low, high = None, None
     if values.strip() != "..":
         low, high = parse_range(values, FIELDS[map_of(statistic, "--list")].kind)
@@ -44,8 +42,8 @@ def answer(
     return list_ios(
         opened,
         statistic,
-        Rectangle(*ends, low, high),
-        source=source,
+        Rectangle(*question.span, low, high),
+        source=question.source,
         order=name.removeprefix("-"),
         descending=name.startswith("-"),
         limit=SHOWN if top is None else top,

@@ -11,14 +11,36 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..base.output import say, tell, tell_as, tell_drawn
+
 if TYPE_CHECKING:
     from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.answers import Floats, Series, Stack
+    from ...statistics.answers.answers import Answer, Floats, Series, Stack
     from ...statistics.language.names import Statistic
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOTHING = "╱"
 _OVERLAP = "they overlap: no sum"
+
+
+def tell_answer(
+    statistic: Statistic, answer: Answer, name: str, style: str, top: int | None
+) -> None:
+    """Print an answer as text, csv or json. name: of what was asked. top: keys of a stack; by
+    default 10 in text, else all."""
+    from ...recording.base.counts import HeatCounts
+    from ...statistics.answers.json_form import as_json, csv_lines
+
+    if style == "csv":
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(statistic, answer, top)))
+        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
+            say(f"note: {note}")
+    elif style == "json":
+        tell_as(style, f"{as_json(statistic, answer, top)}\n")
+    elif isinstance(answer, HeatCounts):
+        tell_drawn(draw_map(statistic, answer, name))
+    else:
+        tell(*lines(statistic, answer, name, top or 10))
 
 
 def lines(asked: Statistic, answer: Series | Stack, name: str, top: int) -> list[str]:

@@ -17,34 +17,30 @@ if TYPE_CHECKING:
     from ...recording.read.trace import Trace
     from ...statistics.ask.attribution import Who
     from ...statistics.language.names import Statistic
+    from ...statistics.question import Question
 
 SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""
 
 
-def answer(
-    opened: Trace | Recording,
-    asked: Statistic,
-    values: str,
-    ends: tuple[int | None, int | None],
-    source: str | None,
-    top: int | None,
-) -> Who:
-    """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the
+def answer(opened: Trace | Recording, question: Question, values: str, top: int | None) -> Who:
+    """Who is in these values (`10ms..1s`) of a map within the question's span. UsageError where its
     statistic is no map."""
     from ...recording.base.conditions import parse_range
     from ...statistics.ask.attribution import TOP, Rectangle, who
     from ...statistics.language.fields import FIELDS
 
-    y = map_of(asked)
+    statistic = question.statistic
+    assert statistic is not None
+    y = map_of(statistic)
     low, high = parse_range(values, FIELDS[y].kind)
     return who(
         opened,
         y,
-        Rectangle(*ends, low, high),
-        filters=asked.filters,
-        entry=asked.entry,
-        source=source,
+        Rectangle(*question.span, low, high),
+        filters=statistic.filters,
+        entry=statistic.entry,
+        source=question.source,
         top=top or TOP,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,16 @@ from click.core import ParameterSource
 
 from ..base.archives import label_option, parse_labels
 from ..base.completion import complete_devices
-from ..base.options import PATH, bytes_of, limit_of, output_option, seconds_of
+from ..base.options import PATH, bytes_of, grouped, limit_of, output_option, seconds_of
 from ..base.output import on_terminal, redraw, say
 from .words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
     from ...errors import IolabError
-    from ...recorder.session import Session
-    from ...recorder.settings import Budget, Retention
+    from ...recorder.session import Preparation, Session
+    from ...recorder.settings import Budget, Retention, Settings
     from ...recorder.status import Status
-    from .place import Asked, Ready
+    from .place import Asked
 
 STOPS_WITHIN = 60.0
 """Seconds in which a recorder must have sealed its last."""
@@ -38,6 +39,57 @@ class _Record(click.Command):
         at = args.index("--") if "--" in args else len(args)
         ctx.obj = tuple(args[at + 1 :])
         return super().parse_args(ctx, args[:at])
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What the recording keeps, and for how long."""
+
+    duration: str | None
+    budget: tuple[str, ...]
+    keep: str | None
+    keep_for: str | None
+    archive: str | None
+    drops_archived: bool
+    labels: tuple[str, ...]
+    statistics: tuple[str, ...]
+
+    def settings(self, words: tuple[str, ...], *, of_study: bool) -> Settings:
+        """The recorder's settings; UsageError where an option is wrong. words: the sources."""
+        from ...recorder.settings import DEFAULT_SOURCES, Settings
+
+        return Settings(
+            sources=_sources(words) or DEFAULT_SOURCES,
+            budget=_budget(self.budget),
+            duration=None if self.duration is None else seconds_of(self.duration, "--duration"),
+            retention=_retention(self.keep, self.keep_for),
+            statistics=_statistics(self.statistics or (("none",) if of_study else ())),
+            archive=_archive(self.archive, self.drops_archived, self.labels),
+            drops_archived=self.drops_archived,
+            labels=self.labels,
+        )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose I/O is recorded, and by which buffers. study: the process of a study."""
+
+    devices: tuple[str, ...]
+    mounts: tuple[str, ...]
+    ring: str | None
+    tracefs: str | None
+    study: int | None
+    leave_out: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where is recorded, into which directory, and what is printed meanwhile."""
+
+    host_words: str
+    output: Path | None
+    quiet: bool
+    shared: bool
 
 
 @click.command("record", cls=_Record)
@@ -154,29 +206,19 @@ class _Record(click.Command):
     help="A process; its I/O is left out.",
 )
 @click.pass_context
+@grouped(
+    keeping="cli.record.command:Keeping",
+    scope="cli.record.command:Scope",
+    output="cli.record.command:Output",
+)
 def command(
     ctx: click.Context,
     words: tuple[str, ...],
-    devices: tuple[str, ...],
-    host_words: str,
-    mounts: tuple[str, ...],
-    duration: str | None,
-    output: Path | None,
-    budget: tuple[str, ...],
-    keep: str | None,
-    keep_for: str | None,
-    archive: str | None,
-    drops_archived: bool,
-    labels: tuple[str, ...],
-    statistics: tuple[str, ...],
-    ring: str | None,
-    shared: bool,
+    keeping: Keeping,
+    scope: Scope,
+    output: Output,
     cleans: bool,
-    quiet: bool,
     ending: Path | None,
-    study: int | None,
-    leave_out: tuple[int, ...],
-    tracefs: str | None,
 ) -> int:
     """Record I/O as the kernel sees it: which device or file, which process, how long it took.
     Default: block and counters.
@@ -191,7 +233,6 @@ def command(
     the command, which runs on this machine, and the exit code is that of the command.
     """
     from ...errors import UsageError
-    from ...recorder.settings import DEFAULT_SOURCES, Settings
     from .place import Asked
 
     command_words: tuple[str, ...] = ctx.obj
@@ -199,40 +240,28 @@ def command(
         return _clean(ctx)
     if ending is not None:
         return _stop(ctx, ending)
-    if command_words and duration is not None:
+    if command_words and keeping.duration is not None:
         raise UsageError(
             "--duration cannot be combined with a COMMAND",
             hint="omit one of the two: a recording lasts as long as its command",
         )
-    settings = Settings(
-        sources=_sources(words) or DEFAULT_SOURCES,
-        budget=_budget(budget),
-        duration=None if duration is None else seconds_of(duration, "--duration"),
-        retention=_retention(keep, keep_for),
-        statistics=_statistics(statistics or (("none",) if study is not None else ())),
-        archive=_archive(archive, drops_archived, labels),
-        drops_archived=drops_archived,
-        labels=labels,
-    )
     request = Asked(
-        settings,
-        devices,
-        mounts,
-        None if ring is None else bytes_of(ring, "--ring"),
-        tracefs,
-        (*leave_out, *([study] if study is not None else [])),
+        keeping.settings(words, of_study=scope.study is not None),
+        scope.devices,
+        scope.mounts,
+        None if scope.ring is None else bytes_of(scope.ring, "--ring"),
+        scope.tracefs,
+        (*scope.leave_out, *([scope.study] if scope.study is not None else [])),
     )
-    return _record(request, host_words, output, command_words, quiet, study is not None, shared)
+    return _record(request, output, command_words, of_study=scope.study is not None)
 
 
 def _record(
     asked: Asked,
-    host_words: str,
-    output: Path | None,
+    output: Output,
     wanted: tuple[str, ...],
-    quiet: bool,
+    *,
     of_study: bool,
-    shared: bool,
 ) -> int:
     import time
 
@@ -240,46 +269,27 @@ def _record(
     from ...recorder.command import check_program
     from .place import ready
 
-    directory = output if output is not None else Path(time.strftime("recording-%Y%m%dT%H%M%S"))
-    with ready(asked, host_named(host_words)) as prepared:
+    directory = output.output or Path(time.strftime("recording-%Y%m%dT%H%M%S"))
+    with ready(asked, host_named(output.host_words)) as prepared:
         if wanted:
             check_program(wanted[0])
-        return _session(
-            prepared,
-            directory,
-            wanted,
-            quiet,
-            {**prepared.origin, **({"kind": "run"} if of_study else {})},
-            shared,
-        )
+        if of_study:
+            prepared = replace(prepared, origin={**prepared.origin, "kind": "run"})
+        return _session(prepared, directory, wanted, output.quiet, output.shared)
 
 
 def _session(
-    prepared: Ready,
+    prepared: Preparation,
     directory: Path,
     wanted: tuple[str, ...],
     quiet: bool,
-    origin: Mapping[str, Any],
     shared: bool,
 ) -> int:
     from ...recorder.session import Session, check_directory
 
     check_directory(directory)
     screen = _Screen(prepared.settings, directory, quiet)
-    session = Session(
-        prepared.settings,
-        directory,
-        prepared.launcher,
-        screen,
-        command=wanted,
-        origin=origin,
-        clock=prepared.clock,
-        connection=prepared.connection,
-        pools=prepared.pools,
-        samba=prepared.samba,
-        disks=prepared.disks,
-        is_shared=shared,
-    )
+    session = Session(prepared, directory, screen, command=wanted, is_shared=shared)
     before = {
         number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)
     }

@@ -5,19 +5,18 @@ with a probe there."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..base.output import say
 
 if TYPE_CHECKING:
-    from ...clock import Clock
     from ...hosts.base.host import Host
     from ...hosts.ssh.remote import Elsewhere
     from ...recorder.devices import RecordedDevice
-    from ...recorder.probe.launch import Launcher
+    from ...recorder.session import Preparation
     from ...recorder.settings import Settings
 
 PATIENCE = 45.0
@@ -39,24 +38,8 @@ class Asked:
     left_out: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Ready:
-    """What a session needs. `origin`: for `recording.json`. `connection`: see
-    `recorder.session.Session`; None for this machine.
-    `pools`, `samba`, `disks`: see there as well."""
-
-    settings: Settings
-    launcher: Launcher
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    clock: Clock | None = None
-    connection: Callable[[], Mapping[str, Any]] | None = None
-    pools: Callable[[], Sequence[str]] | None = None
-    samba: Callable[[], Sequence[str]] | None = None
-    disks: Callable[[], Sequence[str]] | None = None
-
-
 @contextmanager
-def ready(asked: Asked, host: Host) -> Iterator[Ready]:
+def ready(asked: Asked, host: Host) -> Iterator[Preparation]:
     """Everything checked, root given up; no probe is left in the end."""
     from ...hosts.ssh.remote import elsewhere
     from ...recorder.probe.privilege import become, caller
@@ -83,16 +66,17 @@ def ready(asked: Asked, host: Host) -> Iterator[Ready]:
         session.launcher.close()
 
 
-def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
+def _here(asked: Asked, host: Host, sudo: bool) -> Preparation:
     from ...recorder.probe.launch import DirectLauncher, StarterLauncher
     from ...recorder.probe.privilege import need_root_for
     from ...recorder.probe.program import probe_path
+    from ...recorder.session import Preparation
 
     need_root_for(asked.settings.sources)
     devices = _devices(asked, host)
     program = [str(probe_path()), *_arguments(asked, host, devices, (os.getpid(), *asked.left_out))]
     launcher = StarterLauncher(program) if sudo else DirectLauncher(program)
-    return Ready(
+    return Preparation(
         asked.settings,
         launcher,
         {"devices": [device.name for device in devices]},
@@ -102,9 +86,10 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
     )
 
 
-def _there(asked: Asked, host: Elsewhere) -> Ready:
+def _there(asked: Asked, host: Elsewhere) -> Preparation:
     from ...recorder.probe.program import probe_path
     from ...recorder.probe.remote import FarLauncher
+    from ...recorder.session import Preparation
 
     launcher = FarLauncher(host, probe_path())
     try:
@@ -120,7 +105,7 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         raise
     settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
     origin = {"devices": [device.name for device in devices], "host": host.name}
-    return Ready(
+    return Preparation(
         settings,
         launcher,
         origin,

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ..base.options import PATH, draw_bar, format_option, open_results
+from ..base.options import PATH, draw_bar, format_option, grouped, open_results
 from ..base.output import tell_as
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ BASELINE, CANDIDATE = "baseline", "candidate"
 """Arms of results that are checked against others."""
 
 EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What is checked against: other results, a history, or a variant of the results."""
+
+    against: tuple[Path, ...]
+    directory: Path | None
+    baseline: str | None
 
 
 @click.command("check")
@@ -69,12 +79,11 @@ EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
     "--until-decided.",
 )
 @format_option("text", "json", "junit", "markdown")
+@grouped(reference="cli.results.check:Reference")
 def command(
     paths: tuple[Path, ...],
     rules: tuple[str, ...],
-    against: tuple[Path, ...],
-    directory: Path | None,
-    baseline: str | None,
+    reference: Reference,
     where: tuple[str, ...],
     inconclusive: Literal["pass", "fail"] | None,
     alpha: float | None,
@@ -103,7 +112,8 @@ def command(
     from ...history.store import History
 
     parsed = [parse_rule(text) for text in rules]
-    if directory is not None:
+    against, baseline = reference.against, reference.baseline
+    if reference.directory is not None:
         if against or baseline:
             raise UsageError(
                 "a history is the baseline",
@@ -112,7 +122,7 @@ def command(
             )
         opened = [open_results(path) for path in paths]
         checked = check_history(
-            History(directory),
+            History(reference.directory),
             opened,
             parsed,
             where=parse_where(where),

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from ..base.completion import complete_metrics
-from ..base.options import PATH, format_option, open_arms, several_options
+from ..base.options import PATH, Arms, format_option, grouped, several_options
 from ..base.output import say, tell_as
 
 if TYPE_CHECKING:
-    from ...compare.axes import Where
+    from ...compare.axes import Layout, Where
     from ...compare.model import Warning
     from ...results.evidence.model import Run
 
@@ -31,6 +32,31 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     if math.isnan(value):
         raise click.BadParameter("nan is not a number.")
     return value
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is compared instead of runs: parts of them, or what follows from their curves."""
+
+    knee: bool
+    limits: bool
+    windows: bool
+    steps: bool
+    clients: bool
+
+    def parts(self) -> list[str]:
+        """The flags that cut runs into parts."""
+        return [f"--{name}" for name in ("windows", "steps", "clients") if getattr(self, name)]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How numbers are written, and the confidence of intervals."""
+
+    unit: str | None
+    precision: int | None
+    confidence: float
+    style: str
 
 
 @click.command("compare")
@@ -61,7 +87,10 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Factors that split the tables. Default: every other factor that varies.",
 )
 @click.option(
-    "--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation."
+    "--ignore",
+    callback=_names,
+    default="",
+    help="Factors to pool within a cell; named as hidden variation.",
 )
 @click.option(
     "--where",
@@ -114,27 +143,21 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Of every interval.",
 )
 @format_option(*FORMATS)
+@grouped(
+    arms="cli.base.options:Arms",
+    layout="compare.axes:Layout",
+    subject="cli.results.compare:Subject",
+    numbers="cli.results.compare:Numbers",
+)
 def command(
-    paths: tuple[Path, ...],
-    names: tuple[str, ...],
-    match: Literal["variant"] | None,
+    arms: Arms,
     metric: str | None,
     baseline: str | None,
-    rows: list[str] | None,
-    cols: list[str] | None,
-    tables: list[str] | None,
-    ignore: list[str] | None,
+    layout: Layout,
     where: tuple[str, ...],
-    knee: bool,
-    limits: bool,
-    windows: bool,
-    steps: bool,
-    clients: bool,
+    subject: Subject,
     published: Path | None,
-    unit: str | None,
-    precision: int | None,
-    confidence: float,
-    style: str,
+    numbers: Numbers,
 ) -> None:
     """Compare every variant with the baseline. Of several results directories, or fio results, each
     is an arm with the name of its directory or file, and the first is the baseline.
@@ -158,20 +181,16 @@ def command(
     from ...registry import load
     from ...results.derive.windows import FIRST
 
-    results = open_arms(paths, names, match)
+    results = arms.open()
     has_several = isinstance(results, Several)
-    parts = [
-        flag
-        for flag, is_set in (("--windows", windows), ("--steps", steps), ("--clients", clients))
-        if is_set
-    ]
-    if has_several and (knee or parts):
+    parts, style = subject.parts(), numbers.style
+    if has_several and (subject.knee or parts):
         raise UsageError(
             "takes one results directory",
-            where="--knee" if knee else parts[0],
+            where="--knee" if subject.knee else parts[0],
             hint="give one",
         )
-    if knee and limits:
+    if subject.knee and subject.limits:
         raise UsageError("are two tables", where="--knee and --limits", hint="give one of them")
     conditions = parse_where(where)
     metric_name = metric or results.default_metric()
@@ -184,18 +203,18 @@ def command(
             where="compare",
             hint="give one of them",
         )
-    if windows:
+    if subject.windows:
         runs, base = results.window_runs(), baseline or FIRST
-    elif steps:
+    elif subject.steps:
         runs = results.step_runs()
-    elif clients:
+    elif subject.clients:
         runs = results.client_runs()
-    if limits:
-        systems = find_limits(select(runs, conditions), rows[0] if rows else None)
+    if subject.limits:
+        systems = find_limits(select(runs, conditions), layout.rows[0] if layout.rows else None)
         tell_as(style, render_limits(systems, style))
         return
-    if knee:
-        tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
+    if subject.knee:
+        tell_as(style, _knees(runs, metric, base, layout.rows, conditions, style, notes))
         return
 
     def compare_metric(name: str, in_unit: str | None) -> Comparison:
@@ -203,13 +222,10 @@ def command(
             runs,
             name.strip(),
             baseline=base,
-            rows=rows,
-            cols=cols,
-            tables=tables,
-            ignore=ignore or (),
+            layout=layout,
             where=conditions,
             shown_unit=in_unit,
-            confidence=confidence,
+            confidence=numbers.confidence,
             notes=notes,
         )
         if style in ("csv", "benchstat") and has_several:
@@ -222,16 +238,16 @@ def command(
 
     if "@" in metric_name:
         first, second = metric_name.split("@", 1)
-        units = [*unit.split("@", 1), ""] if unit else ["", ""]
+        units = [*numbers.unit.split("@", 1), ""] if numbers.unit else ["", ""]
         text = render_matrix(
             compare_metric(first, units[0] or None),
             compare_metric(second, units[1] or None),
             style,
-            precision=precision,
+            precision=numbers.precision,
         )
     else:
         text = load("renderer", style)().render(
-            compare_metric(metric_name, unit), precision=precision
+            compare_metric(metric_name, numbers.unit), precision=numbers.precision
         )
     tell_as(style, text)
 
@@ -240,7 +256,7 @@ def _knees(
     runs: list[Run],
     metric: str | None,
     baseline: str | None,
-    rows: list[str] | None,
+    rows: Sequence[str] | None,
     where: Where,
     style: str,
     notes: Sequence[Warning],

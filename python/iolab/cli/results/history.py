@@ -8,13 +8,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import PATH, format_option, open_results, output_option
+from ..base.options import PATH, format_option, grouped, open_results, output_option
 from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
+from ..study.options import TRUST
 
 if TYPE_CHECKING:
     from ...compare.rules.rules import Rule
@@ -117,6 +119,16 @@ def rebuild(directory: Path) -> int:
     return 1 if problems else 0
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """How a commit is built and measured."""
+
+    study: Path | None
+    measure: str | None
+    build: str | None
+    trust: bool
+
+
 @command.command()
 @click.argument("good")
 @click.argument("bad", default="HEAD")
@@ -146,18 +158,16 @@ def rebuild(directory: Path) -> int:
     help="Largest chance that a commit is wrongly good, and wrongly bad. Default: 0.05.",
 )
 @output_option("Directory for the results of each commit. Default: results/bisect.", required=False)
-@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@TRUST
 @format_option("text", "json")
+@grouped(measurement="cli.results.history:Measurement")
 def bisect(
     good: str,
     bad: str,
-    study: Path | None,
-    measure: str | None,
-    build: str | None,
+    measurement: Measurement,
     rules: tuple[str, ...],
     alpha: float | None,
     output: Path | None,
-    trust: bool,
     style: str,
 ) -> int:
     """Find the first commit after GOOD, up to BAD, that breaks a rule (git-bisect(1)).
@@ -171,6 +181,7 @@ def bisect(
     from ...errors import UsageError
     from ...history.bisection import Repository
 
+    study, measure, build = measurement.study, measurement.measure, measurement.build
     if (study is None) == (measure is None):
         raise UsageError(
             "measures by a study or by a command", where="--study", hint="or --measure"
@@ -183,7 +194,7 @@ def bisect(
             return "skip", "can't be built"
         results = place / commit.revision[:12]
         if measure is None:
-            words = [str(study), "-o", str(results), *(["--trust"] if trust else [])]
+            words = [str(study), "-o", str(results), *(["--trust"] if measurement.trust else [])]
             is_measured = _run_study([*words, *(["--resume"] if results.exists() else [])])
         else:
             is_measured = _measure(measure, results)

@@ -6,16 +6,37 @@ from __future__ import annotations
 
 import shlex
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, output_option
+from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, grouped, output_option
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
     from ...results.imports.account import Imported
+
+
+@dataclass(frozen=True)
+class Tree:
+    """How the files of results are taken in."""
+
+    layouts: tuple[str, ...]
+    link: bool
+    devices: tuple[str, ...]
+    max_size: str | None
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """What traces and latency logs hold."""
+
+    kind: str | None
+    columns: str | None
+    host: str
+    log_unit: str | None
 
 
 @click.command("import")
@@ -70,18 +91,13 @@ if TYPE_CHECKING:
     "--host", default="", metavar="NAME", help="The machine that a trace was recorded on."
 )
 @output_option("The results directory to make; of traces, the recording to make or add to.")
+@grouped(tree="cli.results.importing:Tree", trace="cli.results.importing:TraceOptions")
 def command(
     sources: tuple[Path, ...],
-    layouts: tuple[str, ...],
     table: Path | None,
     baseline: str | None,
-    link: bool,
-    devices: tuple[str, ...],
-    log_unit: str | None,
-    max_size: str | None,
-    kind: str | None,
-    columns: str | None,
-    host: str,
+    tree: Tree,
+    trace: TraceOptions,
     output: Path,
 ) -> None:
     """Import fio results (a directory, a tar or zip archive, single files), a published table, or
@@ -98,6 +114,8 @@ def command(
     from ...errors import UsageError
 
     started = time.monotonic()
+    layouts, link, devices = tree.layouts, tree.link, tree.devices
+    kind, columns, host, log_unit = trace.kind, trace.columns, trace.host, trace.log_unit
     if bool(sources) == (table is not None):
         raise UsageError("give a SOURCE, or --table FILE.csv", where="import")
     if table is not None:
@@ -126,7 +144,9 @@ def command(
     missing = next((path for path in sources if not path.exists()), None)
     if missing is not None:
         raise UsageError("no such file or directory", where=missing)
-    extra = {} if log_unit is None else {"log_latency_unit": log_unit}
+    extra: dict[str, Any] = {} if log_unit is None else {"log_latency_unit": log_unit}
+    if devices:
+        extra["devices"] = list(devices)
     if len(sources) > 1:
         if layouts or any(path.is_dir() for path in sources):
             raise UsageError(
@@ -142,7 +162,7 @@ def command(
             link=link,
             baseline=baseline,
             reproduce=command_line(),
-            extra={**extra, **({"devices": list(devices)} if devices else {})},
+            extra=extra,
         )
     else:
         from ...results.imports.source import MAX_BYTES
@@ -156,8 +176,7 @@ def command(
             baseline=baseline,
             reproduce=command_line(),
             extra=extra,
-            devices=devices,
-            max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"),
+            max_bytes=MAX_BYTES if tree.max_size is None else bytes_of(tree.max_size, "--max-size"),
         )
     _tell(outcome, output, started, kind == "json")
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import click
 
-from ..base.options import PATH, open_arms, several_options
+from ..base.options import PATH, Arms, grouped, several_options
 from ..base.output import say, steps
 
 
@@ -58,10 +58,9 @@ from ..base.output import say, steps
     metavar="FACTOR",
     help="Over the load draw a line per level of this factor, in a panel per variant.",
 )
+@grouped(arms="cli.base.options:Arms")
 def command(
-    paths: tuple[Path, ...],
-    names: tuple[str, ...],
-    match: Literal["variant"] | None,
+    arms: Arms,
     output: Path | None,
     charts: Path | None,
     style: Literal["svg", "png"],
@@ -86,9 +85,11 @@ def command(
 
     published_table = None if published is None else Published(published)
     rated = [parse_reference(text) for text in references]
-    results = open_arms(paths, names, match)
+    results = arms.open()
     if not results.runs:
-        raise ResultsError("holds no run", where=paths[0], hint="iolab show says what is missing")
+        raise ResultsError(
+            "holds no run", where=arms.paths[0], hint="iolab show says what is missing"
+        )
     if charts is not None:
         from ...charts.base.export import export
         from ...charts.flame import flame_charts
@@ -105,7 +106,7 @@ def command(
     from ...files import write_atomically
     from ...report.build import build_report
 
-    target = output or _default_output(paths)
+    target = output or _default_output(arms.paths)
     with steps() as progress:
         html = build_report(results, target.parent, rated, published_table, lines, progress)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.completion import complete_rigs
-from ..base.options import STUDY_PATH, output_option
+from ..base.options import STUDY_PATH, grouped, output_option
 from ..base.output import say, steps, tell
 from ..base.signals import signals_interrupt
-from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD
+from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
     from ...hosts.kinds.rig import RigHost
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from ...study.adapt import Changes
     from ...study.file.load import Study
     from ...targets.base import Permissions
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where builds are made and measured: on a machine of a rig, or on another host."""
+
+    rig: str
+    host: str
 
 
 @click.command("ab")
@@ -68,23 +76,20 @@ if TYPE_CHECKING:
 @TRUST
 @DESTRUCTIVE
 @click.option("--force", is_flag=True, help="With --destructive: also where they hold data.")
+@grouped(
+    options="cli.study.options:ChangeOptions",
+    machine="cli.study.ab:Machine",
+    permissions="targets.base:Permissions",
+)
 def command(
     study: Path | None,
-    builds: tuple[str, ...],
-    reduced: bool,
-    only: tuple[str, ...],
-    repetitions: int | None,
-    runtime: str | None,
-    target: tuple[str, ...],
-    workload: tuple[str, ...],
-    rig: str,
-    host: str,
+    options: ChangeOptions,
+    machine: Machine,
     output: Path | None,
     resume: bool,
     keep_up: bool,
     trust: bool,
-    destructive: bool,
-    force: bool,
+    permissions: Permissions,
 ) -> int:
     """Compare builds: build them, run a study with a variant for each build, and write the report
     and a summary for a pull request.
@@ -96,20 +101,10 @@ def command(
     """
     from ...errors import UsageError
     from ...run.builds.ab import Ab, ab_study
-    from ...study.adapt import Changes, parse_only, parse_target
-    from ...targets.base import Permissions
     from .command import ask_trust
 
-    changes = Changes(
-        only=parse_only(only),
-        repetitions=repetitions,
-        runtime=runtime,
-        target=parse_target(target),
-        workload=parse_target(workload, "--workload"),
-        reduced=reduced,
-    )
     if resume:
-        if study or builds or changes or host or output is None:
+        if study or options != ChangeOptions() or machine.host or output is None:
             raise UsageError(
                 "takes the directory: everything else is recorded there",
                 where="--resume",
@@ -119,10 +114,10 @@ def command(
     else:
         if study is None:
             raise UsageError("names no study", where="ab", hint="such as --study studies/X.toml")
-        request = _request(study, builds, changes, rig, host)
+        request = _request(study, options, machine)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
     is_rig = bool(ab.request.machine)
-    if ab.request.host and not ab.request.is_of_program and not destructive:
+    if ab.request.host and not ab.request.is_of_program and not permissions.destructive:
         raise UsageError(
             f"the disks of the target on {ab.request.host} would be overwritten",
             where="ab",
@@ -137,7 +132,7 @@ def command(
     code = 130
     try:
         with signals_interrupt():
-            code = _measure(ab, loaded, changes, trusted, Permissions(destructive, force))
+            code = _measure(ab, loaded, changes, trusted, permissions)
             if code in (0, 5):
                 _write(ab)
                 if not keep_up:
@@ -147,14 +142,12 @@ def command(
     if code == 130:
         say(f"iolab ab --resume -o {ab.directory} continues")
         if is_rig and ab.is_up:
-            machine = ab.request.machine
-            say(f"the machine {machine} is up: iolab rig down {machine} deletes it")
+            name = ab.request.machine
+            say(f"the machine {name} is up: iolab rig down {name} deletes it")
     return code
 
 
-def _request(
-    study: Path, builds: tuple[str, ...], changes: Changes, rig: str, host: str
-) -> AbRequest:
+def _request(study: Path, options: ChangeOptions, machine: Machine) -> AbRequest:
     """The comparison by the options of the command."""
     from ...errors import UsageError
     from ...hosts.kinds.parse import ssh_host_named
@@ -162,8 +155,9 @@ def _request(
     from ...run.builds.ab import AbRequest, machine_name
     from ...study.file.load import has_builds
 
-    sources = tuple(map(with_absolute_paths, builds))
+    sources = tuple(map(with_absolute_paths, options.builds))
     is_of_program = has_builds(study)
+    rig, host = machine.rig, machine.host
     if is_of_program and rig != "openzfs":
         raise UsageError(
             "the study has [builds] of a program, which no rig makes",
@@ -172,10 +166,9 @@ def _request(
         )
     if host:
         ssh_host_named(host)
-    machine = "" if is_of_program or host else machine_name(study, sources)
-    return AbRequest(
-        study.absolute(), "" if is_of_program else rig, machine, sources, changes, host
-    )
+    name = "" if is_of_program or host else machine_name(study, sources)
+    changes = replace(options, builds=()).changes()
+    return AbRequest(study.absolute(), "" if is_of_program else rig, name, sources, changes, host)
 
 
 def _measure(

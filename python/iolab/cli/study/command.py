@@ -5,23 +5,42 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import STUDY_PATH, output_option
+from ..base.options import STUDY_PATH, grouped, output_option
 from ..base.output import on_terminal, say, tell, tell_json
-from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD
+from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
     from ...hosts.base.host import Host
-    from ...run.hosts import How
+    from ...run.study import How
     from ...study.file.load import Study
 
 
 _DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
 """Question about a study with commands, and about a study with hosts alone."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Whether only the plan is printed, and how."""
+
+    dry_run: bool
+    style: str
+
+    def check(self) -> None:
+        """UsageError for a format without a plan."""
+        from ...errors import UsageError
+
+        if self.style != "text" and not self.dry_run:
+            raise UsageError(
+                "--format is for --dry-run",
+                hint="iolab show RESULTS --format json prints what was measured",
+            )
 
 
 @click.command("run")
@@ -119,31 +138,20 @@ _DOES = ("runs these commands with your rights", "puts load on these hosts with 
     is_flag=True,
     help="With --destructive: also where they hold data. With --resume: also on a changed machine.",
 )
+@grouped(
+    options="cli.study.options:ChangeOptions",
+    how="run.study:How",
+    preview="cli.study.command:Preview",
+)
 def command(
     study: Path,
     output: Path | None,
-    only: tuple[str, ...],
-    variants: tuple[str, ...],
-    repetitions: int | None,
-    until: tuple[str, ...],
-    at_most: int | None,
-    runtime: str | None,
-    seed: int | None,
-    target: tuple[str, ...],
-    workload: tuple[str, ...],
-    load: tuple[str, ...],
+    options: ChangeOptions,
     named: tuple[str, ...],
-    again: bool,
-    builds: tuple[str, ...],
-    reduced: bool,
-    dry_run: bool,
-    style: str,
-    resume: bool,
+    preview: Preview,
+    how: How,
     install_resume: bool,
-    fail_fast: bool,
     trust: bool,
-    destructive: bool,
-    force: bool,
 ) -> int:
     """Run a study: every cell in every block. The evidence of each run is kept.
 
@@ -152,42 +160,21 @@ def command(
     """
     from ...errors import UsageError
     from ...results.open.multi_host import host_words, read_hosts
-    from ...rigs.source_tree import with_absolute_paths
-    from ...run.hosts import How
-    from ...study.adapt import Changes, parse_only, parse_target
     from ...study.file.load import load_study, target_host
     from . import hosts as run_hosts
 
-    changes = Changes(
-        only=parse_only(only),
-        variants=variants,
-        repetitions=repetitions,
-        runtime=runtime,
-        seed=seed,
-        target=parse_target(target),
-        again=again,
-        workload=parse_target(workload, "--workload"),
-        load=parse_target(load, "--load"),
-        builds=tuple(with_absolute_paths(word) if "=" in word else word for word in builds),
-        reduced=reduced,
-        until=until,
-        at_most=at_most,
-    )
-    if style != "text" and not dry_run:
-        raise UsageError(
-            "--format is for --dry-run",
-            hint="iolab show RESULTS --format json prints what was measured",
-        )
-    if install_resume and (dry_run or named or variants):
+    changes = options.changes()
+    preview.check()
+    if install_resume and (preview.dry_run or named or options.variants):
         raise UsageError(
             "a unit resumes the whole study on this host",
             where="--install-resume",
             hint="leave --dry-run, --host and --variant out",
         )
-    how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
+    how = replace(how, changes=changes)
     place = run_hosts.place(study, output)
     with contextlib.ExitStack() as stack:
-        words = named or (host_words(place) if resume else ())
+        words = named or (host_words(place) if how.resume else ())
         if not words:
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
@@ -195,12 +182,12 @@ def command(
         hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
-            if dry_run:
-                return _dry_run_on_one(study, output, host, how, style, trust)
+            if preview.dry_run:
+                return _dry_run_on_one(study, output, host, how, preview.style, trust)
             return _on_one(study, output, host, how, trust, install_resume)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
-        if dry_run:
-            return run_hosts.print_plans(studies, ends, place, style, hosts, how)
+        if preview.dry_run:
+            return run_hosts.print_plans(studies, ends, place, preview.style, hosts, how)
         return run_hosts.run_all(
             study, studies, ends, place, hosts, how, lambda loaded: ask_trust(loaded, trust)
         )
@@ -257,15 +244,10 @@ def _on_one(
         run_study(
             study,
             output,
+            replace(how, trusted=trusted),
             listener=bar,
-            changes=how.changes,
             host=host,
             clock=getattr(host, "clock", None),
-            resume=how.resume,
-            fail_fast=how.fail_fast,
-            destructive=how.destructive,
-            force=how.force,
-            trusted=trusted,
         )
     outcome = bar.result
     if outcome is not None and not outcome.remaining and unit.remove():

@@ -15,7 +15,7 @@ from .plan_text import plan_lines
 if TYPE_CHECKING:
     from ...errors import IolabError
     from ...hosts.base.host import Host
-    from ...run.hosts import How
+    from ...run.study import How
     from ...study.file.load import Study
 
 INTERRUPTED = 130

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from ...study.adapt import Changes
 
 
 class Runtime(click.ParamType):  # type: ignore[type-arg]
@@ -61,3 +65,45 @@ DESTRUCTIVE = click.option(
     "--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten."
 )
 TRUST = click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What differs from the study's file, as written."""
+
+    only: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    repetitions: int | None = None
+    until: tuple[str, ...] = ()
+    at_most: int | None = None
+    runtime: str | None = None
+    seed: int | None = None
+    target: tuple[str, ...] = ()
+    workload: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    again: bool = False
+    builds: tuple[str, ...] = ()
+    reduced: bool = False
+
+    def changes(self) -> Changes:
+        """The changes; UsageError where an option is wrong."""
+        from ...rigs.source_tree import with_absolute_paths
+        from ...study.adapt import Changes, parse_only, parse_target
+
+        return Changes(
+            only=parse_only(self.only),
+            variants=self.variants,
+            repetitions=self.repetitions,
+            runtime=self.runtime,
+            seed=self.seed,
+            target=parse_target(self.target),
+            again=self.again,
+            workload=parse_target(self.workload, "--workload"),
+            load=parse_target(self.load, "--load"),
+            builds=tuple(
+                with_absolute_paths(word) if "=" in word else word for word in self.builds
+            ),
+            reduced=self.reduced,
+            until=self.until,
+            at_most=self.at_most,
+        )

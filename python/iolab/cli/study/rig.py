@@ -332,6 +332,11 @@ def check(rig: str) -> int:
     is_flag=True,
     help="A reboot starts the machine again, with its files. Without it, the machine ends.",
 )
+@click.option(
+    "--count-instructions",
+    is_flag=True,
+    help="The machine's clock counts instructions, 1 ns each: other work here does not change what is measured there. Its CPU is emulated.",
+)
 def up(
     rig: str, name: str | None, count: int | None, memory: int | None, cpus: int | None, **more: Any
 ) -> int:
@@ -359,6 +364,7 @@ def up(
         _link(more["network"], more["mbps"], more["delay"]),
         more["allow_reboot"],
         more["kernel"],
+        more["count_instructions"],
     )
     names = (
         [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name]

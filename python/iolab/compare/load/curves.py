@@ -18,7 +18,7 @@ from ...stats.curves.knee import knee_over_repetitions
 from ...stats.curves.scalability import NoFit, UslFit, fit_usl
 from ...stats.means import geometric_mean, log_mean_interval
 from ...verdict import Level
-from ..axes import LOADS, choose, key_of, levels, unknown_factor
+from ..axes import LOADS, Layout, choose, key_of, levels, unknown_factor
 from ..cells import worst
 from ..model import Estimate, Key, Warning
 from ..remarks import syncs_warning
@@ -81,7 +81,7 @@ def curves(
     variants = list(dict.fromkeys(run.variant for run in named))
     base = _baseline(baseline, variants)
     variants = [base, *(variant for variant in variants if variant != base)]
-    axes = choose(named, [load], None, None, ())
+    axes = choose(named, Layout(rows=[load]))
     tables = (*axes.tables, *axes.cols)
     gathered = _gather(named, load, tables, rate, delay)
     fitted_curves, blocks = [], dict[tuple[Key, str], BlockCurves]()

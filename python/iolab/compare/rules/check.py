@@ -30,7 +30,7 @@ from ...stats.margins import (
 )
 from ...stats.sequential import Look
 from ...stats.sessions import SessionInterval, session_interval
-from ..axes import Where, axis_text, choose, select
+from ..axes import Layout, Where, axis_text, choose, select
 from ..cells import ArmCell, Pairing, collect, pair, scale_of
 from ..compare import ALPHA, baseline_of, metric_of
 from ..load.achieved import with_achieved
@@ -351,7 +351,7 @@ def _evidence(
 ) -> list[tuple[Place, Evidence | str]]:
     """Of every cell of the baseline and every variant its evidence, or the reason for its
     absence."""
-    axes = choose(runs, None, None, None, ignore)
+    axes = choose(runs, Layout(ignore=ignore))
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)
     places = list(dict.fromkeys(key[:3] for key in arms))

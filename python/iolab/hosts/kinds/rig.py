@@ -34,7 +34,7 @@ class RigState:
     Attributes:
         rig, name: of the recipe, and of the machine. pid, started: of qemu; see
         `hosts.base.Process`. port: of ssh on 127.0.0.1.
-        accelerator: `kvm` or `tcg`. begun_ns: when it was started, realtime.
+        accelerator: `kvm`, `tcg`, or `icount` (`tcg` with a clock that counts instructions). begun_ns: when it was started, realtime.
         disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks. Limits are None for none.
         fast_disks: further disks without a limit. memory_bytes, cpus: its own.
         version: of the image it was started from.

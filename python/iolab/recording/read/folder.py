@@ -38,8 +38,16 @@ def is_folder(path: Path) -> bool:
     """Whether a path is a directory that is no recording, and not the results of one host."""
     if path == STDIN or not path.is_dir() or is_recording(path):
         return False
+    return recording_of_results(path) is None
+
+
+def recording_of_results(path: Path) -> Path | None:
+    """The only recording in a directory of results; None where there is none or several."""
     inner = path / OF_RESULTS
-    return not inner.is_dir() or len(_places(inner)) != 1
+    if not inner.is_dir() or is_recording(path):
+        return None
+    places = _places(inner)
+    return places[0] if len(places) == 1 else None
 
 
 def has_recordings(path: Path) -> bool:

@@ -62,6 +62,14 @@ class UnsealedRows:
             return None
         return min(batch.first_ns for batch in batches), max(batch.last_ns for batch in batches)
 
+    def batches(self, source: str) -> Sequence[SourceBatch]:
+        """The batches of a source. They do not change: later rows come in further batches."""
+        return self._batches.get(source, ())
+
+    def only(self, batches: Sequence[SourceBatch]) -> UnsealedRows:
+        """Some of the batches alone."""
+        return UnsealedRows(batches, self._schema)
+
     def of(self, source: str, span: tuple[int, int] | None = None) -> pa.Table | None:
         """Rows of a source, None where there are none. span: from (ns) up to, not including, until
         (ns); batches without a row in it are left out, other rows beyond it are not."""

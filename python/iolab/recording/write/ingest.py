@@ -175,8 +175,7 @@ def ingest_run(
     *,
     source: str = "fio",
     shift_ns: int = 0,
-    from_ns: int | None = None,
-    until_ns: int | None = None,
+    span: tuple[int | None, int | None] = (None, None),
     link: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Ingested:
@@ -184,7 +183,7 @@ def ingest_run(
     there, then mark the run.
 
     The mark is made last, so that a run without one was not taken in whole; what such an attempt
-    left under this label is removed first. The mark spans `from_ns` to `until_ns`, or the events. A
+    left under this label is removed first. The mark has the `span` (from, until), or that of the events. A
     run that is marked is not taken in again.
     """
     marks = Recording(writer.directory).marks()
@@ -202,6 +201,7 @@ def ingest_run(
         )
     pieces.flush()
     first, last = done.span or (None, None)
+    from_ns, until_ns = span
     begin = from_ns if from_ns is not None else first
     if begin is not None:
         writer.mark(

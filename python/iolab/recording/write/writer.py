@@ -98,20 +98,38 @@ class RecordingWriter:
         sources: Mapping[str, Any] | None = None,
         retention: Mapping[str, int | None] | None = None,
         live: bool | None = None,
-        begun: Begun | None = None,
         system: Clock | None = None,
-        mode: int = 0o700,
     ) -> RecordingWriter:
-        """A new recording in an empty or absent directory.
+        """A new recording in an empty or absent directory, that begins now.
 
         Args:
             clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import",
             "run") and what else is known. retention: limits `bytes` and `age_s` beyond which the
             oldest segments go. live: whether something is recorded while time passes, so that time
-            without a writer is a gap. Default: by the origin. begun: when that began; default: now.
-            mode: of the directory: its contents show names of files and command lines.
+            without a writer is a gap. Default: by the origin.
         ResultsError where there is a recording already, something else, or no permission.
         """
+        facts = Facts(
+            host,
+            clock,
+            dict(origin),
+            dict(sources or {}),
+            {"bytes": None, "age_s": None, **(retention or {})},
+        )
+        return cls.begin(path, facts, live=live, system=system)
+
+    @classmethod
+    def begin(
+        cls,
+        path: Path,
+        facts: Facts,
+        *,
+        live: bool | None = None,
+        begun: Begun | None = None,
+        system: Clock | None = None,
+    ) -> RecordingWriter:
+        """See `create`. begun: when what is recorded began; default: now. The directory is private
+        where it is absent: its contents show names of files and command lines."""
         system = system or SystemClock()
         if is_recording(path):
             raise ResultsError(
@@ -121,20 +139,13 @@ class RecordingWriter:
             )
         with telling(path, "make a recording here"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir(mode=mode, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
             if any(entry.name != LOCK for entry in path.iterdir()):
                 raise ResultsError(
                     "is not empty and holds no recording",
                     where=path,
                     hint="choose another directory",
                 )
-        facts = Facts(
-            host,
-            clock,
-            dict(origin),
-            dict(sources or {}),
-            {"bytes": None, "age_s": None, **(retention or {})},
-        )
         return cls._begin(
             path,
             facts,
@@ -142,7 +153,7 @@ class RecordingWriter:
             None,
             system,
             1,
-            origin.get("kind") == "record" if live is None else live,
+            facts.origin.get("kind") == "record" if live is None else live,
             begun or _now(system),
         )
 

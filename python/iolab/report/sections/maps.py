@@ -213,6 +213,7 @@ class _Reader:
         """Counts of one run, None where there are none or they can't be read, which is noted."""
         from ...recording.read.recording import Recording
         from ...statistics.ask.query import heat
+        from ...statistics.question import Question
 
         try:
             recording = self._open.get(part.recording) or self._open.setdefault(
@@ -221,11 +222,12 @@ class _Reader:
             counts = heat(
                 recording,
                 y,
-                from_ns=part.from_ns,
-                until_ns=part.until_ns,
-                interval_ns=interval_ns,
-                source=part.seen,
-                buckets=self.resolution.offsets if y == "offset" else None,
+                Question(
+                    span=(part.from_ns, part.until_ns),
+                    interval_ns=interval_ns,
+                    source=part.seen,
+                    buckets=self.resolution.offsets if y == "offset" else None,
+                ),
             )
         except IolabError as error:
             words = f"run {part.run.id}: {error}"

@@ -57,8 +57,8 @@ def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
     """A run's series by quantity, the load's own first, each quantity with its total and its
     devices in one unit.
 
-    Quantities that never left zero are left out, and `device.bw` where it only repeats the writes
-    or the reads.
+    Quantities that never left zero are left out, and a sum of reads and writes where it only
+    repeats one of them.
     """
     by_name: dict[str, list[tuple[str, Series]]] = {}
     for item in series:
@@ -66,8 +66,10 @@ def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
         base, device = (match["base"], match["device"] or "") if match else (item.name, "")
         if len(item.time) and np.any(np.nan_to_num(item.values) != 0):
             by_name.setdefault(base, []).append((device, item))
-    if len({"device.read.bw", "device.write.bw"} & by_name.keys()) == 1:
-        by_name.pop("device.bw", None)
+    for name in _SUMS:
+        prefix = name.removesuffix("bw").removeprefix("load.")
+        if len({f"{prefix}read.bw", f"{prefix}write.bw"} & by_name.keys()) == 1:
+            by_name.pop(name, None)
     return [_strip(name, by_name[name], bases) for name in sorted(by_name, key=_order)]
 
 
@@ -121,9 +123,13 @@ def thin(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floats,
     return time[kept], values[kept]
 
 
+_SUMS = {"device.bw": "device throughput", "load.bw": "throughput of the load"}
+"""Series without a metric of their own: reads and writes together."""
+
+
 def _title(name: str) -> str:
-    """The metric's words; `device.bw` is a series without a metric of its own."""
-    return "device throughput" if name == "device.bw" else metrics.of(name).title
+    """The words of a series."""
+    return _SUMS.get(name) or metrics.of(name).title
 
 
 def round_values(values: Floats, digits: int = DIGITS) -> list[float | None]:

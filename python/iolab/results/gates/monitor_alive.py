@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ...units import format_number
 from ...verdict import Reason
 from ..facts.run_facts import Monitor, RunFacts
-from .base import invalid, note
+from .base import invalid, note, suspect
 
 SHARE = 0.9
+COSTLY = 0.25
+"""Share of all CPU time from which recording may have slowed the load: what `iolab record` may take
+unless another budget is given."""
 
 
 class MonitorAliveGate:
@@ -21,7 +25,8 @@ class MonitorAliveGate:
 
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds
     isn't one over sixty. A source's file is `<source>.log`, or begins with its name and a dot. What
-    a recording lost during the run is noted, and what interrupted it.
+    a recording lost during the run is noted, and what interrupted it. SUSPECT if recording took
+    more than a quarter of all CPU time.
     """
 
     name = "monitor-alive"
@@ -43,14 +48,24 @@ class MonitorAliveGate:
             yield from _lost(recording)
         for client in facts.clients:
             yield from _lost(client.recording, f"client {client.name}: ")
-        if facts.runtime <= 0:
+        window_seconds = _window_seconds(facts)
+        if window_seconds <= 0:
             return
         for monitor in facts.monitors:
             if monitor.interval is None:
                 continue
-            expected_samples = facts.runtime / monitor.interval
+            expected_samples = window_seconds / monitor.interval
             if monitor.samples < SHARE * expected_samples - 1:
                 yield _dead(monitor, expected_samples, facts)
+
+
+def _window_seconds(facts: RunFacts) -> float:
+    """How long the window is in which samples count. That of several clients is the time in which
+    all of them measured: shorter than the runtime of each, which another gate judges."""
+    window = facts.plan.window
+    if len(facts.clients) > 1 and window is not None:
+        return (window[1] - window[0]) / 1e9
+    return facts.runtime
 
 
 def _lost(recording: Mapping[str, object], where: str = "") -> Iterable[Reason]:
@@ -73,6 +88,14 @@ def _lost(recording: Mapping[str, object], where: str = "") -> Iterable[Reason]:
             "recording-gap",
             f"{where}{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}",
             times=len(interrupted),
+        )
+    share = recording.get("cpu_share")
+    if isinstance(share, float) and share > COSTLY:
+        yield suspect(
+            "recording-cost",
+            f"{where}recording took {format_number(100 * share, 3)} % of all CPU time; "
+            "the load may be faster without it",
+            share=share,
         )
     if recording.get("problem"):
         yield note("recording-trouble", f"{where}the recording: {recording['problem']}")

@@ -43,7 +43,6 @@ def import_tree(
     baseline: str | None = None,
     reproduce: list[str] | None = None,
     max_bytes: int = MAX_BYTES,
-    devices: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
 ) -> Imported:
     """Make a results directory from a tree, an archive of one (tar, zip) or a single result.
@@ -55,9 +54,9 @@ def import_tree(
             Of several the first that matches counts. None infers them.
         output: the results directory; must not exist or be empty.
         link: symbolic links to the files instead of copies (not for archives).
-        devices: those that sums over devices hold; by default those that are counted
-        (`device_choice`). max_bytes: bound on what an archive has unpacked.
-        extra: goes into the plan of every run.
+        max_bytes: bound on what an archive has unpacked.
+        extra: goes into the plan of every run, such as `devices`: those that sums over devices
+        hold, by default those that are counted (`device_choice`).
 
     Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole
     import is left behind, or nothing.
@@ -93,7 +92,7 @@ def import_tree(
             how,
             baseline=baseline,
             reproduce=reproduce or [],
-            extra={**(extra or {}), **({"devices": list(devices)} if devices else {})},
+            extra=extra or {},
         )
 
 

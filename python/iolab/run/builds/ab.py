@@ -39,7 +39,7 @@ from ...study.file.load import Study, load_study
 from ...study.file.rig_tables import RigTable
 from ...targets.base import Permissions
 from ..progress import ProgressListener
-from ..study import run_study
+from ..study import How, run_study
 
 FILE, RESULTS = "ab.json", "results"
 SCHEMA = 1
@@ -249,13 +249,15 @@ class Ab:
         run_study(
             self.request.study,
             self.results,
+            How(
+                changes,
+                resume=True,
+                destructive=is_rig or permissions.destructive,
+                force=is_rig or permissions.force,
+                trusted=trusted,
+            ),
             listener=listener,
-            changes=changes,
             host=host,
-            resume=True,
-            destructive=is_rig or permissions.destructive,
-            force=is_rig or permissions.force,
-            trusted=trusted,
         )
 
     def stop(self) -> None:

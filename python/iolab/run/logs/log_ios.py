@@ -177,8 +177,7 @@ def _ingest(
             shift_ns=at.ahead_ns,
             link=f"runs/{run_dir.name}",
             facts={"run": run_dir.name},
-            from_ns=first,
-            until_ns=until,
+            span=(first, until),
         )
         begin, end = done.span or (0, 0)
         return _Sealed(

@@ -29,6 +29,7 @@ def read_picture(run_dir: Path, notice: Callable[[str], None]) -> None:
         return
     from ...recording.read.recording import Recording
     from ...statistics.ask.query import heat
+    from ...statistics.question import Question
     from ...workloads.picture.reading import drawn_in, read_back
 
     try:
@@ -37,11 +38,7 @@ def read_picture(run_dir: Path, notice: Callable[[str], None]) -> None:
         counts = heat(
             recording,
             canvas.map,
-            from_ns=io_log["from_ns"],
-            until_ns=io_log["until_ns"] + 1,
-            interval_ns=_STEP_NS,
-            source="fio",
-            buckets=_OFFSETS if canvas.map == "offset" else None,
+            Question(span=(io_log["from_ns"], io_log["until_ns"] + 1), interval_ns=_STEP_NS, source="fio", buckets=_OFFSETS if canvas.map == "offset" else None),
         )
         picture = read_back(counts, canvas)
     except IolabError as error:

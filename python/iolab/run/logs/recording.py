@@ -126,6 +126,9 @@ class StudyRecorder:
             "all",
             "--keep-for",
             "ever",
+            # a source that is suspended costs the run; what recording takes is judged instead
+            "--budget",
+            "none",
             *self._of_host(),
         ]
         for device in self._devices(targets):
@@ -170,7 +173,8 @@ class StudyRecorder:
         self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]
     ) -> dict[str, Any]:
         """A run's load ended: its mark, and what `run.json` says of it: where it is, its span,
-        events and losses by source, and in words what interrupted it, if anything did.
+        events and losses by source, the share of all CPU time that recording took (`cpu_share`),
+        and in words what interrupted it, if anything did.
 
         The span is by the recording's time; `ahead_ns`: how far that is ahead of the clock of
         `window`. A problem does not affect the measurement: it is reported, and the gate sees it.
@@ -224,6 +228,8 @@ class StudyRecorder:
         away = int(after.get("deaths", 0)) - int(self._before.get("deaths", 0))
         if away > 0:
             report["interrupted"] = [str(words) for words in after.get("troubles", [])][-away:]
+        if (share := _cpu_share(self._before, after)) is not None:
+            report["cpu_share"] = share
         return {
             **report,
             **{
@@ -325,6 +331,17 @@ def _ahead(window: tuple[int, int] | None, span: tuple[int, int], ahead: Sequenc
         if window is not None and span[0] <= window[0] + offset and window[1] + offset <= span[1]
     ]
     return [*fitting, *ahead][0]
+
+
+def _cpu_share(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """The share of all CPU time that recording took between two answers; None where a recorder
+    began again in between, or does not say."""
+    try:
+        passed_ns = (after["now_ns"] - before["now_ns"]) * after["cpus"]
+        spent_ns = after["cost_ns"] - before["cost_ns"]
+    except KeyError:
+        return None
+    return round(spent_ns / passed_ns, 4) if passed_ns > 0 and spent_ns >= 0 else None
 
 
 def _of(status: Mapping[str, Any], key: str, name: str) -> int:

@@ -52,6 +52,7 @@ class FleetAnswer(VersionedModel):
 
     archive: str
     archives: list[str]
+    whole: str
     live: bool
     by: str
     labels: list[str]

@@ -35,11 +35,12 @@ class RecordingFacts(Model):
     first_ns: of roll-ups where these begin before the events. last_ns: of the latest event; while
     it is recorded, how far the recorder is, with or without I/Os. `live`: whether it is still being
     recorded. events, samples: by source. events_from_ns: of the first event that is
-    still there, null where there is none. `problem`: why it can't be read, else empty.
+    still there, null where there is none. `problem`: why it can't be read, else empty. hosts: of all
+    hosts together, the names of their recordings by host; else empty.
     """
 
     name: str
-    kind: Literal["recording", "trace"]
+    kind: Literal["recording", "trace", "hosts"]
     host: str
     clock: Literal["realtime", "trace"]
     live: bool
@@ -49,6 +50,7 @@ class RecordingFacts(Model):
     events_from_ns: int | None
     samples: dict[str, int]
     problem: str
+    hosts: dict[str, list[str]] = Field(default_factory=dict)
 
 
 class Recordings(VersionedModel):

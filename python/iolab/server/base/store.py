@@ -17,6 +17,7 @@ from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ...history.store import FILE as HISTORY
 from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
+from ...recording.read.folder import Folder
 from ...recording.read.recording import Recording, open_events
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
@@ -28,6 +29,8 @@ from .archives import ServedArchive, label_of
 
 Kind = Literal["recording", "results", "history", "folder"]
 
+LIVE_NS = 2 * 10**9
+"""The last time of several recordings that grow, which is in no answer."""
 DEPTH = 4
 """Levels of folders that are searched."""
 MOST = 20_000
@@ -102,6 +105,9 @@ def _sort_places(contents: Contents) -> Contents:
 
 
 Opened: TypeAlias = "Trace | Recording"
+Asked: TypeAlias = "Trace | Recording | Folder"
+"""What can be asked: also the recordings of all hosts together."""
+ALL_HOSTS = "all hosts"
 
 
 class NotServed(UsageError):
@@ -285,6 +291,38 @@ class Store:
                 fleets[str(folder)] = names
         return fleets
 
+    def fleet_names(self) -> dict[str, str]:
+        """The places of fleets, by the name under which all their recordings are asked as one."""
+        names: dict[str, str] = {}
+        for place in self.fleets():
+            label = f"{_label(Path(place))}: {ALL_HOSTS}"
+            names[_free({**self._paths, **names}, label)] = place
+        return names
+
+    def members(self, name: str) -> list[str]:
+        """The names of the recordings of all hosts; of anything else, its own name."""
+        place = None if name in self._paths else self.fleet_names().get(name)
+        return [name] if place is None else self.fleets()[place]
+
+    def open_asked(self, name: str) -> Asked:
+        """As `open`, also all hosts: their recordings that can be read. ResultsError where none can."""
+        if self.is_trace(name) or name in self._paths:
+            return self.open(name)
+        recordings: list[Recording] = []
+        problems: list[tuple[Path, str]] = []
+        for member in self.members(name):
+            try:
+                opened = self.open(member)
+                assert isinstance(opened, Recording)
+                opened.catalogue()
+                recordings.append(opened)
+            except (ResultsError, FormatError) as error:
+                problems.append((Path(member), error.message))
+        place = Path(self.fleet_names()[name])
+        if not recordings:
+            raise ResultsError("no recording of it can be read", where=place)
+        return Folder(place, tuple(recordings), tuple(problems))
+
     def open_fleet(self, place: str) -> dict[str, tuple[Recording, tuple[int, int]]]:
         """The recordings of a fleet at this moment, with their (first, last) ns, by name; with those
         that were added meanwhile. NotServed where there is no such fleet. A recording that can't be
@@ -313,15 +351,23 @@ class Store:
 
     def is_trace(self, name: str) -> bool:
         """Whether what has that name is a trace, not a recording; NotServed where nothing has."""
-        if name not in self._paths:
+        if name not in self._paths and name not in self.fleet_names():
             raise NotServed(
                 f"there is no recording '{name[:80]}'", hint=f"there are {', '.join(self._paths)}"
             )
         return name in self._traces
 
     def open(self, name: str) -> Opened:
-        """The recording or trace of that name. NotServed: there is none; Gone: it was deleted or moved."""
-        trace, path = self.is_trace(name), self._paths[name]
+        """The recording or trace of that name. NotServed: there is none; Gone: it was deleted or moved;
+        UsageError for all hosts."""
+        trace = self.is_trace(name)
+        if name not in self._paths:
+            raise UsageError(
+                "all hosts are several recordings",
+                where=name,
+                hint="choose the recording of a host",
+            )
+        path = self._paths[name]
         if name in self._archived:
             url, key = self._archived[name]
             return self.archives[url].open(key)
@@ -362,26 +408,44 @@ class Store:
         A current recording ends with the latest of its events, its samples and the time that
         its writer reported, though no I/O came lately.
         """
-        opened = self.open(name)
+        opened = self.open_asked(name)
+        if isinstance(opened, Folder):
+            spans = [_ends_of(recording) for recording in opened.recordings]
+            nonempty = [span for span in spans if span != (0, 0)]
+            return (
+                min((first for first, _ in nonempty), default=0),
+                max((last for _, last in nonempty), default=0),
+            )
         if not isinstance(opened, Trace):
-            span = span_of(opened)
-            return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(opened)))
+            return _ends_of(opened)
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
     def newest(self, name: str) -> int:
         """Until when (ns) it is recorded by now: less than its end where it was begun again after
         the clock was set back."""
-        opened = self.open(name)
-        behind = None if isinstance(opened, Trace) else behind_ns(opened)
+        opened = self.open_asked(name)
+        if isinstance(opened, Folder):
+            # the I/Os of the last moments do not come from all hosts at one time
+            is_open = any(is_being_recorded(recording) for recording in opened.recordings)
+            first, last = self.ends(name)
+            return max(first, last - LIVE_NS) if is_open else last
+        behind = None if isinstance(opened, Trace) else behind_ns(opened.frozen())
         return self.ends(name)[1] if behind is None else behind - 1
 
     def path(self, name: str) -> Path:
-        """Its path."""
-        return self._paths[name]
+        """Its path; of all hosts, that of their folder."""
+        return self._paths[name] if name in self._paths else Path(self.fleet_names()[name])
 
     def writable_path(self, name: str) -> Path:
-        """The directory of a recording that can be changed. UsageError for an archived one."""
+        """The directory of a recording that can be changed. UsageError for an archived one, and for
+        all hosts."""
+        if name not in self._paths:
+            raise UsageError(
+                "all hosts can't be changed at once",
+                where=name,
+                hint="choose the recording of a host",
+            )
         if name in self._archived:
             raise UsageError(
                 "a recording in an archive can't be changed",
@@ -446,10 +510,22 @@ def _inside(path: Path) -> list[Path]:
         return []
 
 
+def is_being_recorded(recording: Recording) -> bool:
+    """Whether its last session has no end."""
+    sessions = recording.facts.sessions
+    return bool(sessions) and sessions[-1].get("until_ns") is None
+
+
+def _ends_of(recording: Recording) -> tuple[int, int]:
+    """(first, last) ns of a recording; (0, 0) of an empty one."""
+    recording = recording.frozen()
+    span = span_of(recording)
+    return (0, 0) if span is None else (span[0], max(span[1], _told_until_ns(recording)))
+
+
 def _told_until_ns(recording: Recording) -> int:
     """Until when a current recording was recorded, 0 of one at rest."""
-    sessions = recording.facts.sessions
-    if not sessions or sessions[-1].get("until_ns") is not None:
+    if not is_being_recorded(recording):
         return 0
     last = max(
         (segment.last_ns for segment in (*recording.segments(), *recording.sample_segments())),

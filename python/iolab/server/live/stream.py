@@ -23,13 +23,12 @@ from starlette.types import Receive, Scope, Send
 from ...documents import Model
 from ...errors import IolabError, UsageError
 from ...statistics.language.intervals import SECOND
-from ...statistics.language.names import parse
 from ...statistics.language.quantities import parse_duration
 from ..base.models import Problem, Tick
 from ..base.store import Store
 from ..base.thread_pool import Busy, Workers
 from ..queries.answers import ask
-from ..queries.listing import counts, facts_of, status_of
+from ..queries.listing import counts, facts_of, status_of_name
 from ..queries.parameters import (
     DRAWN,
     LINES,
@@ -42,6 +41,7 @@ from ..queries.parameters import (
     Words,
     number,
     parameters,
+    parse_of,
     recording_of,
     several,
     text,
@@ -246,7 +246,7 @@ def event(name: str, data: Model) -> str:
 def tick_of(store: Store, name: str) -> Tick:
     """How far a recording is now."""
     facts = facts_of(store, name)
-    status = {} if store.is_trace(name) else status_of(store.path(name))
+    status = status_of_name(store, name)
     size, suspended = status.get("bytes"), status.get("suspended")
     return Tick(
         recording=name,
@@ -274,10 +274,11 @@ def stream_path(streams: Streams) -> Callable[[Request], Any]:
         words = parameters(request.query_params.multi_items(), bounds)
         statistics = several(words, "statistic")
         words.pop("statistic", None)
-        for statistic in statistics:
-            parse(statistic)
         window = _window(words)
         recording = recording_of(streams.store, words)
+        opened = streams.store.open_asked(recording)
+        for statistic in statistics:
+            parse_of(opened, statistic)
         rest = {name: value for name, value in words.items() if name not in ("seconds", "interval")}
         if streams.open >= MOST_STREAMS:
             raise Busy

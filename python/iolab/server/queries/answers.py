@@ -16,12 +16,14 @@ from ...heatmap.figure import Named
 from ...heatmap.model import View
 from ...heatmap.wire import LossesOfKind, SparseArrays, SparseCounts, group_of, lists
 from ...recording.base.counts import UNITS, HeatCounts, alike, merge
+from ...recording.read.folder import Folder
 from ...recording.read.trace import Dimension
 from ...statistics.answers.answers import Answer, Stack
 from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_of, number, numbers
 from ...statistics.ask.drill import narrow
+from ...statistics.ask.fleet import HOST, labels_of
 from ...statistics.language.fields import MAPPED, near
-from ...statistics.language.names import Statistic
+from ...statistics.language.names import Filter, Statistic
 from ..base.models import (
     DrawnMap,
     HeatAnswer,
@@ -255,6 +257,8 @@ def _layers(store: Store, words: Words, cells: list[SparseArrays] | None) -> Lay
             "layers are those of a map", where="statistic", hint="such as io.ops[latency]"
         )
     fields = [field for field in statistic.entry.breakdowns if field not in MAPPED]
+    if isinstance(request.opened, Folder):
+        fields += [HOST, *labels_of(request.opened.recordings)]
     if by not in fields:
         raise UsageError(
             f"a map cannot be broken down by '{by[:40]}'", where="by", hint=near(by, fields)
@@ -286,6 +290,9 @@ def _pin_end(request: Request, ends: tuple[int, int]) -> Request:
 
 
 def _narrow(statistic: Statistic, by: str, key: str) -> Statistic:
+    if by not in statistic.entry.breakdowns:
+        # of a host
+        return replace(statistic, filters=(*statistic.filters, Filter(by, "=", (key,))))
     return replace(narrow(replace(statistic, breakdown=by), key), breakdown=statistic.breakdown)
 
 

@@ -16,6 +16,7 @@ from ...errors import UsageError
 from ...heatmap.figure import Named
 from ...heatmap.wire import HeatMapGroup, SparseCounts, group_of
 from ...recording.base.counts import HeatCounts, Integers, move_losses
+from ...recording.read.folder import Folder
 from ...recording.read.trace import Trace
 from ...statistics.answers.answers import Answer, Floats, Series, Stack
 from ...statistics.answers.json_form import Row, is_averaged, largest, number, numbers
@@ -144,7 +145,10 @@ class Ranges:
         do not."""
         opened, first = request.opened, request.from_ns
         assert first is not None
-        if is_counted or (not isinstance(opened, Trace) and opened.facts.sessions):
+        recordings = opened.recordings if isinstance(opened, Folder) else (opened,)
+        if is_counted or any(
+            not isinstance(item, Trace) and item.facts.sessions for item in recordings
+        ):
             return None
         begin = max(first, self.ends[0])
         return begin, max(begin, min(first + self.length_ns, self.ends[1] + 1))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import UsageError
 from ...recording.base.conditions import parse_range
+from ...recording.read.folder import Folder
 from ...recording.read.recording import Recording
 from ...statistics.answers.answers import Series
 from ...statistics.answers.json_form import number as plain_number
@@ -18,6 +19,7 @@ from ...statistics.ask import attribution as shares
 from ...statistics.ask import drill as paths
 from ...statistics.ask import odd_words, single_ios
 from ...statistics.ask.attribution import Rectangle
+from ...statistics.ask.fleet import who_of_fleet
 from ...statistics.ask.io_layers import RelatedIo, layers_of
 from ...statistics.ask.oddities import oddities
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE, io_data, list_ios
@@ -59,16 +61,30 @@ def who(store: Store, words: Words) -> Who:
             hint="such as io.ops[latency]",
         )
     low, high = bounds_of(words, statistic.breakdown)
-    shares_found = shares.who(
-        request.opened,
-        statistic.breakdown,
-        shares.Rectangle(request.from_ns, request.until_ns, low, high),
-        filters=statistic.filters,
-        entry=statistic.entry,
-        around=_around(request, words, store.ends(request.recording)),
-        source=request.question.source,
-        top=request.top,
-    )
+    rectangle = Rectangle(request.from_ns, request.until_ns, low, high)
+    around = _around(request, words, store.ends(request.recording))
+    source, top = request.question.source, request.top
+    if isinstance(request.opened, Folder):
+        shares_found = who_of_fleet(
+            request.opened.recordings,
+            request.of_hosts,
+            statistic.breakdown,
+            rectangle,
+            around=around,
+            source=source,
+            top=top,
+        )
+    else:
+        shares_found = shares.who(
+            request.opened,
+            statistic.breakdown,
+            rectangle,
+            filters=statistic.filters,
+            entry=statistic.entry,
+            around=around,
+            source=source,
+            top=top,
+        )
     return Who.model_validate(
         {
             "recording": request.recording,
@@ -100,7 +116,8 @@ def bounds_of(words: Words, field: str) -> tuple[int | None, int | None]:
 
 def hierarchy(store: Store, words: Words) -> Hierarchy:
     """Sums by directory of a statistic that is broken down by file."""
-    request = request_of(store, words)
+    request = request_of(store, words).of_host("paths")
+    assert not isinstance(request.opened, Folder)
     tree = paths.hierarchy(
         request.opened,
         request.statistic,
@@ -121,7 +138,8 @@ def hierarchy(store: Store, words: Words) -> Hierarchy:
 def ios(store: Store, words: Words) -> IoList:
     """A page of the I/Os inside a rectangle; low and high bound the values of the statistic's
     map."""
-    request = request_of(store, words)
+    request = request_of(store, words).of_host("single I/Os")
+    assert not isinstance(request.opened, Folder)
     field = request.statistic.breakdown
     low, high = bounds_of(words, field) if field is not None else (None, None)
     order = words.get("order", "time")
@@ -146,7 +164,9 @@ def ios(store: Store, words: Words) -> IoList:
 def io_layers(store: Store, words: Words) -> IoLayers:
     """One I/O with the calls above it and the I/Os below it."""
     name = recording_of(store, words)
-    opened = store.open(name)
+    opened = store.open_asked(name)
+    if isinstance(opened, Folder):
+        raise _one_host("an I/O belongs to one host", name)
     if not isinstance(opened, Recording):
         raise UsageError(
             "a trace holds one layer", where=name, hint="recordings of block and syscall hold two"
@@ -183,7 +203,9 @@ def odd(store: Store, words: Words) -> Odd:
     that from against_from to against_to.
     """
     name = recording_of(store, words)
-    opened, ends = store.open(name), store.ends(name)
+    opened, ends = store.open_asked(name), store.ends(name)
+    if isinstance(opened, Folder):
+        raise _one_host("what is odd is asked of one host", name)
     against = span_of(words, ends, "against_")
     quiet = None
     if against != (None, None):
@@ -195,6 +217,10 @@ def odd(store: Store, words: Words) -> Odd:
     oddities_found = oddities(opened, looked_at=span_of(words, ends), against=quiet, ends=ends)
     sentences = odd_words.statements(opened, oddities_found)
     return Odd.model_validate({"recording": name, **odd_words.as_data(oddities_found, sentences)})
+
+
+def _one_host(problem: str, name: str) -> UsageError:
+    return UsageError(problem, where=name, hint="open the worksheet of the host")
 
 
 COUNT = 10

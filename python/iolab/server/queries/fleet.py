@@ -29,14 +29,12 @@ from ...statistics.ask.fleet import (
 from ...statistics.language.fields import near
 from ...statistics.language.intervals import columns_of, round_interval
 from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
-from ..base.store import Store
+from ..base.store import LIVE_NS, Store
 from .listing import is_live
 from .parameters import Parameter, Words, count, number, one_of, span_of, text
 
 COLUMNS = 120
 MOST_COLUMNS = 400
-LIVE_NS = 2 * 10**9
-"""The last time of recordings that grow, which is in no answer."""
 SHARE = 0.99
 STATISTICS: Mapping[Measure, str] = {
     "p99": "io.ops[latency]",
@@ -108,6 +106,7 @@ def fleet(store: Store, words: Words) -> FleetAnswer:
     return FleetAnswer(
         archive=place,
         archives=list(fleets),
+        whole=next(name for name, path in store.fleet_names().items() if path == place),
         live=bool(growing),
         by=field,
         labels=labels,

@@ -6,15 +6,20 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import IolabError
 from ...files import read_regular
+from ...recording.base.intervals import join
+from ...recording.read.folder import Folder
+from ...recording.read.trace import Trace
 from ...recording.write.ingest import source_of
-from ...statistics.ask.available import available
+from ...statistics.ask.available import Available, available, available_of_hosts
+from ...statistics.ask.fleet import HOST, labels_of, value_of
 from ...statistics.engine.coverage import covered_spans
 from ...statistics.engine.snapshot import snapshot
 from ...statistics.language.fields import MAPPED
@@ -116,13 +121,18 @@ _EPOCH = 10**17
 
 def recordings(store: Store, words: Words) -> Recordings:
     """Everything that is served; what can't be read is listed with its problem."""
-    return Recordings(recordings=[facts_of(store, name) for name in store.names])
+    fleets = list(store.fleet_names())
+    # of a fleet all hosts are shown first
+    names = [*fleets, *store.names] if store.is_fleet else [*store.names, *fleets]
+    return Recordings(recordings=[facts_of(store, name) for name in names])
 
 
 def facts_of(store: Store, name: str) -> RecordingFacts:
     """One of them."""
     trace = store.is_trace(name)
     try:
+        if name not in store.names:
+            return facts_of_hosts(store, name)
         return _of_trace(store, name) if trace else _of_recording(store, name)
     except IolabError as error:
         kind: Literal["trace", "recording"] = "trace" if trace else "recording"
@@ -163,6 +173,7 @@ def _of_trace(store: Store, name: str) -> RecordingFacts:
 def _of_recording(store: Store, name: str) -> RecordingFacts:
     recording = store.recording(name)
     assert recording is not None
+    recording = recording.frozen()
     facts, span = recording.facts, store.ends(name)
     has_events = span != (0, 0)
     segments = recording.segments()
@@ -178,7 +189,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
         kind="recording",
         host=facts.host,
         clock=facts.clock,
-        live=is_live(store, name),
+        live=_is_live(facts.sessions, store.path(name)),
         first_ns=span[0] if has_events else None,
         last_ns=span[1] if has_events else None,
         events=dict(events),
@@ -192,8 +203,11 @@ def is_live(store: Store, name: str) -> bool:
     """Whether it is being recorded: its last session has no end, and something was written lately
     (a writer that was killed left none)."""
     recording = store.recording(name)
-    sessions = [] if recording is None else recording.facts.sessions
-    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(store.path(name))
+    return recording is not None and _is_live(recording.facts.sessions, store.path(name))
+
+
+def _is_live(sessions: Sequence[Mapping[str, Any]], directory: Path) -> bool:
+    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(directory)
 
 
 def statistics(store: Store, words: Words) -> Statistics:
@@ -227,11 +241,17 @@ def statistics(store: Store, words: Words) -> Statistics:
                     for field, why in available_statistic.lacking.items()
                 ],
             )
-            for available_statistic in available(
-                store.open(name), store.summary(name).has if store.is_trace(name) else None
-            )
+            for available_statistic in _available(store, name)
         ],
     )
+
+
+def _available(store: Store, name: str) -> list[Available]:
+    opened = store.open_asked(name)
+    if not isinstance(opened, Folder):
+        return available(opened, store.summary(name).has if store.is_trace(name) else None)
+    fields = (HOST, *labels_of(opened.recordings))
+    return available_of_hosts([available(item) for item in opened.recordings], fields)
 
 
 def _kind(field: str) -> Literal["stack", "heat"]:
@@ -241,7 +261,10 @@ def _kind(field: str) -> Literal["stack", "heat"]:
 def marks(store: Store, words: Words) -> Marks:
     """Named spans of a recording; a trace has none."""
     name = recording_of(store, words)
-    recording = store.recording(name)
+    opened = store.open_asked(name)
+    if isinstance(opened, Folder):
+        return marks_of_hosts(store, name)
+    recording = None if isinstance(opened, Trace) else opened
     marks_found = [] if recording is None else recording.marks()
     results = store.results_of(name)
     runs = run_facts(None if results is None else store.results.get(results))
@@ -286,7 +309,10 @@ def losses(store: Store, words: Words) -> Losses:
     """What a recording lost, and when nothing was recorded; of a trace the answers themselves say
     it."""
     name = recording_of(store, words)
-    recording = store.recording(name)
+    opened = store.open_asked(name)
+    if isinstance(opened, Folder):
+        return losses_of_hosts(store, name)
+    recording = None if isinstance(opened, Trace) else opened
     if recording is None:
         return Losses(recording=name, losses=[], totals={}, gaps=[], recorded=[], left=0)
     losses_found = recording.losses()
@@ -311,4 +337,114 @@ def losses(store: Store, words: Words) -> Losses:
             )
             for loss in losses_found[-MOST_LINES:]
         ],
+    )
+
+
+def facts_of_hosts(store: Store, name: str) -> RecordingFacts:
+    """What all hosts together have."""
+    members = [facts_of(store, member) for member in store.members(name)]
+    readable = [facts for facts in members if not facts.problem]
+    if not readable:
+        store.open_asked(name)  # it says why
+    hosts: dict[str, list[str]] = {}
+    events: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
+    for facts in readable:
+        recording = store.recording(facts.name)
+        host = facts.host if recording is None else value_of(recording, HOST)
+        hosts.setdefault(host, []).append(facts.name)
+        events.update(facts.events)
+        samples.update(facts.samples)
+    firsts, lasts, from_events = (
+        [value for facts in readable if (value := getattr(facts, field)) is not None]
+        for field in ("first_ns", "last_ns", "events_from_ns")
+    )
+    return RecordingFacts(
+        name=name,
+        kind="hosts",
+        host="",
+        clock=readable[0].clock,
+        live=any(facts.live for facts in readable),
+        first_ns=min(firsts, default=None),
+        last_ns=max(lasts, default=None),
+        events=dict(events),
+        events_from_ns=min(from_events, default=None),
+        samples=dict(samples),
+        problem="",
+        hosts=hosts,
+    )
+
+
+def status_of_name(store: Store, name: str) -> dict[str, Any]:
+    """What the recorder of a recording says, or those of all hosts together."""
+    if store.is_trace(name):
+        return {}
+    members = store.members(name)
+    if members == [name]:
+        return status_of(store.path(name))
+    statuses = {member: status for member in members if (status := status_of(store.path(member)))}
+    if not statuses:
+        return {}
+    lost: Counter[str] = Counter()
+    suspended: dict[str, Any] = {}
+    for member, status in statuses.items():
+        lost.update(counts(status, "lost"))
+        if isinstance(status.get("suspended"), dict):
+            suspended |= {f"{member} {key}": why for key, why in status["suspended"].items()}
+    states = [str(status.get("state", "")) for status in statuses.values()]
+    sizes = [status.get("bytes") for status in statuses.values()]
+    return {
+        # one host that records is enough
+        "state": "recording" if "recording" in states else states[0],
+        "bytes": sum(size for size in sizes if isinstance(size, int)),
+        "lost": dict(lost),
+        "suspended": suspended,
+    }
+
+
+def _of_each_host(store: Store, name: str) -> list[tuple[str, str]]:
+    """(host, recording) of all hosts."""
+    hosts = facts_of_hosts(store, name).hosts
+    return [(host, recording) for host, names in hosts.items() for recording in names]
+
+
+def marks_of_hosts(store: Store, name: str) -> Marks:
+    """The marks of all hosts, each with its host."""
+    lines: list[Mark] = []
+    omitted = 0
+    for host, recording in _of_each_host(store, name):
+        of_host = marks(store, {"recording": recording})
+        omitted += of_host.left
+        lines += [
+            mark.model_copy(update={"label": f"{host}: {mark.label}"}) for mark in of_host.marks
+        ]
+    lines.sort(key=lambda mark: mark.from_ns)
+    omitted += max(0, len(lines) - MOST_LINES)
+    return Marks(recording=name, left=omitted, marks=lines[-MOST_LINES:])
+
+
+def losses_of_hosts(store: Store, name: str) -> Losses:
+    """The losses of all hosts, each with its host. A gap is common to all hosts."""
+    parts = [
+        (host, losses(store, {"recording": recording}))
+        for host, recording in _of_each_host(store, name)
+    ]
+    totals: Counter[str] = Counter()
+    for _, part in parts:
+        totals.update(part.totals)
+    lines = [
+        loss.model_copy(update={"words": f"{host}: {loss.words}" if loss.words else host})
+        for host, part in parts
+        for loss in part.losses
+    ]
+    lines.sort(key=lambda loss: loss.from_ns or 0)
+    recorded = join((first, until) for _, part in parts for first, until in part.recorded)
+    gaps = [(before[1], after[0]) for before, after in pairwise(recorded)]
+    return Losses(
+        recording=name,
+        totals=dict(totals),
+        gaps=gaps[-MOST_LINES:],
+        recorded=recorded[-MOST_LINES:],
+        left=sum(part.left for _, part in parts) + max(0, len(lines) - MOST_LINES),
+        losses=lines[-MOST_LINES:],
     )

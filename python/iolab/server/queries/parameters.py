@@ -13,17 +13,20 @@ from pydantic import Field, StringConstraints
 
 from ...errors import UsageError
 from ...recording.base.counts import HeatCounts, LostAt, sum_losses
+from ...recording.read.folder import Folder
 from ...statistics.answers.answers import Answer, Series, Stack
 from ...statistics.answers.json_form import is_averaged, largest
-from ...statistics.ask.query import COLUMNS as DEFAULT_COLUMNS
+from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
+from ...statistics.ask.notes import with_notes
 from ...statistics.ask.query import answer
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE
 from ...statistics.language.catalogue import CATALOGUE
 from ...statistics.language.intervals import columns_of
 from ...statistics.language.names import Statistic, parse
 from ...statistics.language.quantities import parse_duration, parse_moment
+from ...statistics.question import COLUMNS as DEFAULT_COLUMNS
 from ...statistics.question import Question
-from ..base.store import Opened, Store
+from ..base.store import Asked, Store
 from ..base.worksheet import Text
 
 
@@ -85,7 +88,7 @@ class Request:
     """
 
     recording: str
-    opened: Opened
+    opened: Asked
     question: Question
     top: int
     is_single: bool = False
@@ -110,13 +113,68 @@ class Request:
         """The same with other parts of the question."""
         return replace(self, question=replace(self.question, **parts))
 
+    @property
+    def of_hosts(self) -> FleetStatistic:
+        """The question with its conditions on hosts apart, where all hosts are asked."""
+        assert isinstance(self.opened, Folder)
+        return FleetStatistic.of(self.statistic, labels_of(self.opened.recordings))
+
+    def of_host(self, what: str) -> Request:
+        """The request to the recording of the host that it names. UsageError where several
+        recordings remain, of which `what` can't be asked at once."""
+        if not isinstance(self.opened, Folder):
+            return self
+        fleet_statistic = self.of_hosts
+        recordings = fleet_statistic.chosen(self.opened.recordings)
+        if len(recordings) > 1:
+            raise UsageError(
+                f"{what} of several hosts can't be asked at once",
+                where=self.recording,
+                hint="narrow it by [host=NAME], or open the worksheet of a host",
+            )
+        request = replace(self, opened=recordings[0])
+        return replace(request, question=self.question.with_statistic(fleet_statistic.statistic))
+
     def answer(self, statistic: Statistic | None = None) -> Answer:
         """The answer to this statistic or another one over the same span."""
         question = self.question
-        full_answer = answer(
+        full_answer = answer_of(
             self.opened, question if statistic is None else question.with_statistic(statistic)
         )
         return single_column(full_answer) if self.is_single else full_answer
+
+
+def answer_of(opened: Asked, question: Question) -> Answer:
+    """The answer to a question; of several recordings the sum, or a key for each host."""
+    if not isinstance(opened, Folder):
+        return answer(opened, question)
+    statistic = question.statistic
+    assert statistic is not None
+    answer_of_all = ask_fleet(
+        opened.recordings,
+        FleetStatistic.of(statistic, labels_of(opened.recordings)),
+        from_ns=question.span[0],
+        until_ns=question.span[1],
+        interval_ns=question.interval_ns,
+        columns=question.columns,
+        source=question.source,
+    )
+    # a statistic has one breakdown: see `parse_of`
+    assert not isinstance(answer_of_all, dict)
+    answer_of_all = with_notes(answer_of_all, opened.notes)
+    return (
+        answer_of_all
+        if isinstance(answer_of_all, HeatCounts)
+        else replace(answer_of_all, statistic=statistic)
+    )
+
+
+def parse_of(opened: Asked, text: str) -> Statistic:
+    """A statistic of what was opened: of all hosts, `host` and labels are fields too. UsageError as
+    `names.parse`."""
+    if not isinstance(opened, Folder):
+        return parse(text)
+    return FleetStatistic.parse(text, labels_of(opened.recordings)).as_one()
 
 
 def parameters(
@@ -158,8 +216,8 @@ def request_of(store: Store, words: Words) -> Request:
     """The request of some parameters. UsageError for what can't be asked, NotServed for a recording that
     isn't there."""
     name = recording_of(store, words)
-    statistic = parse(require(words, "statistic"))
-    opened = store.open(name)
+    opened = store.open_asked(name)
+    statistic = parse_of(opened, require(words, "statistic"))
     first, last = store.ends(name)
     from_ns, until_ns = span_of(words, (first, last))
     interval = None
@@ -190,7 +248,7 @@ def require_columns(request: Request) -> Request:
 def recording_of(store: Store, words: Words) -> str:
     """The name of the recording that is meant: it may be left out where there is only one."""
     if "recording" in words:
-        store.open(words["recording"])
+        store.open_asked(words["recording"])
         return words["recording"]
     if len(store.names) != 1:
         raise UsageError(

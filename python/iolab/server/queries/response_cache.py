@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from ...errors import IolabError
+from ...recording.read.folder import Folder
 from ...recording.read.trace import Trace
 from ...statistics.kept.files.paths import stamp
 from ..base.store import Store
@@ -70,8 +71,9 @@ class ResponseCache:
 
 def _version(store: Store, name: str) -> Hashable:
     """What changes whenever a recording, what is kept of it, or a trace does."""
-    opened = store.open(name)
+    opened = store.open_asked(name)
     if isinstance(opened, Trace):
         status = opened.path.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
-    return opened.catalogue().version, stamp(opened.path)
+    recordings = opened.recordings if isinstance(opened, Folder) else (opened,)
+    return tuple((item.path, item.catalogue().version, stamp(item.path)) for item in recordings)

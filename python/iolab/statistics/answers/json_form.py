@@ -93,14 +93,14 @@ def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]
     ...}`; `top`: keys of a stack that are named, None for all."""
     common = {"statistic": str(asked), "t0_ns": answer.t0_ns, "interval_ns": answer.interval_ns}
     if isinstance(answer, HeatCounts):
-        bounds, index = bounds_of(answer), answer.index.tolist()
+        low, high = _bounds_of_cells(answer)
         return {
             **common,
             "kind": "heat",
             **_about(answer),
             "column": answer.column.tolist(),
-            "low": [bounds[bucket][0] for bucket in index],
-            "high": [bounds[bucket][1] for bucket in index],
+            "low": low,
+            "high": high,
             "count": answer.count.tolist(),
         }
     common |= {
@@ -166,6 +166,15 @@ def bounds_of(counts: HeatCounts) -> dict[int, tuple[int, int]]:
                 counts.grid.low + (index + 1) * counts.grid.width,
             )
     return bounds
+
+
+def _bounds_of_cells(counts: HeatCounts) -> tuple[list[int], list[int]]:
+    """`low` and `high` of each cell."""
+    bounds = bounds_of(counts)
+    places = np.searchsorted(np.fromiter(bounds, dtype=np.int64, count=len(bounds)), counts.index)
+    # values may have 64 bits, and ends one more
+    ends = np.array([*bounds.values()], dtype=object).reshape(-1, 2)[places]
+    return ends[:, 0].tolist(), ends[:, 1].tolist()
 
 
 def number(value: float) -> Value:

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import UsageError
-from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.cells import where as where_all
 from ..engine.engine import int64s
 from ..engine.joint import BY
 from ..language.catalogue import CATALOGUE, Entry
-from ..language.conditions import field_of, filters_of
+from ..language.conditions import field_of
 from ..language.fields import OF_DISKS, QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
@@ -113,7 +112,6 @@ def who(
     y: str,
     rectangle: Rectangle,
     *,
-    where: Where | None = None,
     filters: Sequence[Filter] = (),
     entry: Entry | str = "io.ops",
     around: tuple[int | None, int | None] = (None, None),
@@ -126,9 +124,8 @@ def who(
     Outside is all else of the time `around` that meets the conditions.
 
     Args:
-        y: latency, queue, offset or size. where, filters: conditions on inside and outside alike,
-        both as `query` has them. entry: what is added up, by its name in the catalogue: I/Os or
-        bytes. top: values of a dimension that are named.
+        y: latency, queue, offset or size. filters: conditions on inside and outside
+        alike. entry: what is added up, by its name in the catalogue: I/Os or bytes. top: values of a dimension that are named.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     of = CATALOGUE[entry] if isinstance(entry, str) else entry
@@ -150,7 +147,7 @@ def who(
         for name in of.breakdowns
         if name not in QUANTIZED and not (has_disks and name in OF_DISKS)
     ] + (["size"] if y != "size" and "size" in of.filters else [])
-    conditions = host_names().filters([*filters_of(where or {}), *filters])
+    conditions = host_names().filters(filters)
     places = tuple(OF_DISKS) if has_disks else ()
     condition_fields = {condition.field for condition in conditions}
     groups = DiskGroups.of(events, (field for field in places if field in condition_fields), around)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...errors import IolabError
@@ -70,6 +70,37 @@ def available(opened: Trace | Recording, has: Iterable[str] | None = None) -> li
         availabilities
         if isinstance(opened, Trace)
         else [_or_kept(opened, availability_) for availability_ in availabilities]
+    )
+
+
+def available_of_hosts(
+    recordings: Sequence[Sequence[Available]], fields: Sequence[str]
+) -> list[Available]:
+    """Every statistic, with what answers it of several recordings: the fields that any of them has,
+    and those of hosts. recordings: of each what `available` has."""
+    return [_join_hosts(of_hosts, fields) for of_hosts in zip(*recordings, strict=True)]
+
+
+def _join_hosts(of_hosts: Sequence[Available], fields: Sequence[str]) -> Available:
+    able = [item for item in of_hosts if not item.why_not]
+    if not able:
+        return of_hosts[0]
+    breakdowns = tuple(dict.fromkeys(name for item in able for name in item.breakdowns))
+    sources: dict[str, Answering] = {}
+    for source in (source for item in able for source in item.sources):
+        before = sources.get(source.source)
+        names = (*fields, *(before.fields if before else ()), *source.fields)
+        sources[source.source] = replace(source, fields=tuple(dict.fromkeys(names)))
+    return replace(
+        able[0],
+        breakdowns=(*fields, *breakdowns),
+        sources=tuple(sources.values()),
+        lacking={
+            name: why
+            for item in able
+            for name, why in item.lacking.items()
+            if name not in breakdowns
+        },
     )
 
 

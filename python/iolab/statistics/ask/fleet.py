@@ -26,14 +26,14 @@ from ..engine.snapshot import Span
 from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near
 from ..language.intervals import columns_of, round_interval
-from ..language.names import Statistic, parse, split_field
-from ..question import Question
+from ..language.names import Filter, Statistic, parse, split_field
+from ..question import COLUMNS, Question
 from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
 from .host_notes import clocks_of_hosts, join_notes, losses_of_hosts
 from .notes import with_notes
-from .query import COLUMNS, query
+from .query import query
 
 HOST = "host"
 NO_VALUE = "-"
@@ -94,7 +94,43 @@ class FleetStatistic:
                 where=f"statistic '{text}'",
                 hint=f"narrow one of them: [{breakdowns[0]}=NAME]",
             )
-        return cls(parse(rest), tuple(conditions), breakdowns[0] if breakdowns else None)
+        by = breakdowns[0] if breakdowns else None
+        return cls(parse(rest), tuple(conditions), by)
+
+    def as_one(self) -> Statistic:
+        """One statistic with conditions on hosts and the breakdown by hosts in it, as a page names it.
+        UsageError where it has another breakdown: the answer would be one for each host."""
+        if self.by is not None and self.statistic.breakdown is not None:
+            raise UsageError(
+                f"a statistic has one breakdown here, and '{self.statistic.breakdown}' and "
+                f"'{self.by}' are two",
+                where=f"statistic '{self.statistic}'",
+                hint=f"narrow one of them, such as [{self.by}=NAME]",
+            )
+        conditions = (Filter(field, sign, values) for field, sign, values in self.conditions)
+        return replace(
+            self.statistic,
+            filters=(*conditions, *self.statistic.filters),
+            breakdown=self.by or self.statistic.breakdown,
+        )
+
+    @classmethod
+    def of(cls, statistic: Statistic, labels: Collection[str] = ()) -> FleetStatistic:
+        """The statistic of which `as_one` gives this one."""
+        fields = {HOST, *labels}
+        return cls(
+            replace(
+                statistic,
+                filters=tuple(item for item in statistic.filters if item.field not in fields),
+                breakdown=None if statistic.breakdown in fields else statistic.breakdown,
+            ),
+            tuple(
+                HostCondition(item.field, item.sign, tuple(map(str, item.values)))
+                for item in statistic.filters
+                if item.field in fields
+            ),
+            statistic.breakdown if statistic.breakdown in fields else None,
+        )
 
     def chosen(self, recordings: Sequence[R]) -> list[R]:
         """Recordings of the hosts that meet the conditions. UsageError where a name is unknown or

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
-from ...recording.base.counts import HeatCounts, Weight
+from ...recording.base.counts import HeatCounts
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ..answers.answers import Answer, Series, Stack
@@ -26,10 +26,11 @@ from ..language.host_names import host_names
 from ..language.intervals import check_interval
 from ..language.names import Filter, Statistic, parse, places_asked
 from ..plan import Plan, Tier, plan
-from ..question import Question
+from ..question import COLUMNS, Question
 from ..tiers import trace_tier
 from ..tiers.counters import Counters
 from ..tiers.events import Events
+from ..tiers.growing_events import GrowingEvents
 from ..tiers.segment_maps import SegmentMaps
 from .disk_groups import DiskGroups
 from .notes import answer_with_notes, retry, with_notes, with_unmatched, with_unrecorded_calls
@@ -39,56 +40,35 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLUMNS = 400
-"""Columns of time where the question has no interval."""
-
 
 def heat(
     events: Trace | Recording,
     y: str,
+    question: Question | None = None,
     *,
     where: Where | None = None,
-    from_ns: int | None = None,
-    until_ns: int | None = None,
-    interval_ns: int | None = None,
-    columns: int = COLUMNS,
-    low: int | None = None,
-    high: int | None = None,
-    buckets: int | None = None,
-    weight: Weight = "count",
-    source: str | None = None,
     kept: bool = True,
 ) -> HeatCounts:
     """Counts by time and y: latency, offset, size, or (of recordings) queue.
 
     Args:
-        where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the
-        span of time, cut exactly. interval_ns: length of a column; left open, one of 1, 2, 5 times
-        a power of ten that makes at most `columns` of the span. low, high: of y, in ns or bytes;
-        `low` <= y < `high`. buckets: at most so many equal ones, instead of the grid. source: of
-        the events; default: the block layer where it was recorded. kept: whether kept statistics
-        may answer where events are deleted or too many. These know neither parts of `y` nor time
-        spent.
+        question: span, columns, values, weight and source. where: conditions, as
+        `recording.conditions.parse_where` gives them. kept: whether kept statistics may answer
+        where events are deleted or too many. These know neither parts of `y` nor time spent.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     kind = next((quantized_name for quantized_name in QUANTIZED if quantized_name == y), None)
     if kind is None:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
-    check_interval(interval_ns)
-    if high is not None and high <= (low or 0):
+    question = question or Question()
+    check_interval(question.interval_ns)
+    if question.high is not None and question.high <= (question.low or 0):
         raise UsageError("the range of values is empty: its end is not above its beginning")
-    question = Question(
-        None,
-        (from_ns, until_ns),
-        interval_ns,
-        columns,
-        source,
+    question = replace(
+        question,
+        statistic=None,
         y=kind,
         filters=host_names().filters(filters_of(where or {})),
-        weight=weight,
-        low=low,
-        high=high,
-        buckets=buckets,
     )
 
     def ask(events: Trace | Recording) -> HeatCounts:
@@ -135,8 +115,14 @@ def query(
     kept: bool = True,
 ) -> Answer:
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
-    offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
-    conditions that did not occur are in the notes of an empty answer."""
+    offset or size; a stack for any other breakdown; else a series. Names in conditions that did not
+    occur are in the notes of an empty answer.
+
+    Args:
+        from_ns, until_ns: the span of time, cut exactly. interval_ns: length of a column; left
+        open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
+        source: of the events; default: the block layer where it was recorded. kept: see `heat`.
+    """
     parsed = parse(statistic) if isinstance(statistic, str) else statistic
     question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
     return answer(events, question, kept=kept)
@@ -199,10 +185,18 @@ def explain(
 ) -> Plan:
     """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
     parsed = parse(statistic) if isinstance(statistic, str) else statistic
-    groups = DiskGroups.of(events, places_asked(parsed), (from_ns, until_ns))
-    parsed = groups.statistic(host_names().statistic(parsed))
-    check_interval(interval_ns)
     question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
+    return plan_of(events, question, kept=kept)
+
+
+def plan_of(events: Trace | Recording, question: Question, *, kept: bool = True) -> Plan:
+    """The plan by which `answer` answers the question of a statistic."""
+    statistic = question.statistic
+    assert statistic is not None
+    groups = DiskGroups.of(events, places_asked(statistic), question.span)
+    statistic = groups.statistic(host_names().statistic(statistic))
+    check_interval(question.interval_ns)
+    question = question.with_statistic(statistic)
 
     def make_plan() -> Plan:
         frozen = events.frozen() if isinstance(events, Recording) else events
@@ -246,7 +240,7 @@ def roll_ups_of(recording: Recording) -> RollUps:
 def events_of(recording: Recording) -> Events:
     """The tier of the events of a recording."""
     if not recording.in_archive:
-        return Events(recording)
+        return GrowingEvents(recording)
     # not imported above: it loads pyarrow, which takes longer than an answer from roll-ups
     from ..tiers.archived import ArchiveEvents
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -115,9 +115,25 @@ def covering(low: int, high: int, buckets: int) -> Linear:
     return Linear(low >> shift << shift, 1 << shift)
 
 
+INSIDE, BEYOND, WITHOUT_PLACE = 0, 1, 2
+"""Place of an event on a map: in the range that it shows, beyond it, or nowhere."""
+
+Cells: TypeAlias = "dict[str, npt.NDArray[Any]]"
+"""Sums of events for a map.
+
+c: column of time. bucket: where `place` is `INSIDE`; on a linear grid from value 0 on. ios, amount: I/Os, and
+what a cell holds. low, high: least and largest value, on a linear grid.
+"""
+
+
 def count(engine: Engine, asked: Asked) -> HeatCounts:
     """The cells of all events that meet the conditions, in one pass, with what has no place among
     them."""
+    return counts_of(asked, sum_cells(engine, asked))
+
+
+def sum_cells(engine: Engine, asked: Asked, *, has_ends: bool = False) -> Cells:
+    """Sums of all events that meet the conditions, in one pass. has_ends: with `low` and `high`."""
     grid = asked.grid
     if isinstance(grid, Linear):
         bucket = f"{asked.column} >> {grid.width.bit_length() - 1}"
@@ -130,32 +146,48 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
         assert isinstance(grid, LogLinear)
         bucket = bucket_sql(asked.column, grid.bits)
     weigh = "" if asked.weight == "count" else f", CAST(sum({asked.amount}) AS BIGINT) AS amount"
+    ends = f", min({asked.column}) AS low, max({asked.column}) AS high" if has_ends else ""
     ranged = asked.outside != "false"
     # few and narrow keys, and sums of signed numbers, take half the time of the obvious ones
     rows = engine.ask(
         f"SELECT {BY} CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.without_place}) THEN {bucket} END AS b, "
-        f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
+        f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}"
+        f"CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh}{ends} "
         f"FROM events {where(asked.conditions)} GROUP BY ALL",
         {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
     )
     missing = np.ma.getmaskarray(rows["b"])
-    beyond = (
-        np.ma.filled(rows["beyond"], False).astype(bool)
-        if ranged
-        else np.zeros(len(missing), dtype=bool)
-    )
-    ios = int64s(rows["ios"])
-    is_inside = ~missing & ~beyond
-    index = bucket_of(np.ma.filled(rows["b"], 0)[is_inside], grid, shifted=asked.y != "size")
-    amount = int64s(rows["amount"]) if weigh else ios
+    place = np.where(missing, WITHOUT_PLACE, INSIDE)
+    if ranged:
+        beyond = np.ma.filled(rows["beyond"], False).astype(bool)
+        place[~missing & beyond] = BEYOND
+    values = np.ma.filled(rows["b"], 0)
+    if isinstance(grid, LogLinear) and asked.y == "size":
+        values = bucket_of(values, grid, shifted=False)
+    cells = {
+        "c": int64s(rows["c"]),
+        "bucket": values.astype(np.uint64),
+        "place": place,
+        "ios": int64s(rows["ios"]),
+        "amount": int64s(rows["amount" if weigh else "ios"]),
+    }
+    if has_ends:
+        cells |= {name: np.ma.filled(rows[name], 0).astype(np.uint64) for name in ("low", "high")}
+    return cells
+
+
+def counts_of(asked: Asked, cells: Cells) -> HeatCounts:
+    """Counts from sums of events."""
+    place, ios = cells["place"], cells["ios"]
+    is_inside = place == INSIDE
     return cells_of(
         asked,
-        int64s(rows["c"])[is_inside],
-        index,
-        amount[is_inside],
+        cells["c"][is_inside],
+        bucket_of(cells["bucket"][is_inside], asked.grid, shifted=True),
+        cells["amount"][is_inside],
         events=int(ios[is_inside].sum()),
-        without_y=int(ios[missing].sum()),
-        outside=int(ios[~missing & beyond].sum()),
+        without_y=int(ios[place == WITHOUT_PLACE].sum()),
+        outside=int(ios[place == BEYOND].sum()),
     )
 
 
@@ -244,21 +276,8 @@ MOST_CELLS = 4_000_000
 def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], columns: int) -> str:
     """Columns c, k, n: the sum of a statistic by column of time and key; keys beyond the largest
     have a null k."""
-    key = key_of(breakdown)
-    amount = (
-        "CAST(count AS BIGINT)" if entry.measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
-    )
-    sizeless = (
-        "0"
-        if entry.measure == "ops"
-        else "CAST(sum(CASE WHEN size_bytes IS NULL THEN count ELSE 0 END) AS BIGINT)"
-    )
-    clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    sums = (
-        f"SELECT {BY} (time_ns - $base) // $interval AS c, {key or 'NULL'} AS k, coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "
-        f"{sizeless} AS lacking FROM events {clause} GROUP BY ALL"
-    )
-    if key is None:
+    sums = all_sums_sql(entry.measure, breakdown, conditions)
+    if breakdown is None:
         return sums
     # one pass over the events, which may be a stream; the rest is done on its sums
     return (
@@ -268,6 +287,21 @@ def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], c
         f"count(*) OVER (PARTITION BY {BY} 1) AS every FROM totals) "
         f"SELECT {BY} c, CASE WHEN place <= {most_keys(columns)} THEN k END AS k, CAST(sum(n) AS BIGINT) AS n, "
         f"CAST(sum(lacking) AS BIGINT) AS lacking, every FROM sums JOIN ranked USING ({BY} k) GROUP BY ALL"
+    )
+
+
+def all_sums_sql(measure: str, breakdown: str | None, conditions: Sequence[str]) -> str:
+    """As `sums_sql`, with all keys. measure: what is added up, "ops" or "bytes"."""
+    amount = "CAST(count AS BIGINT)" if measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
+    sizeless = (
+        "0"
+        if measure == "ops"
+        else "CAST(sum(CASE WHEN size_bytes IS NULL THEN count ELSE 0 END) AS BIGINT)"
+    )
+    return (
+        f"SELECT {BY} (time_ns - $base) // $interval AS c, {key_of(breakdown) or 'NULL'} AS k, "
+        f"coalesce(CAST(sum({amount}) AS BIGINT), 0) AS n, "
+        f"{sizeless} AS lacking FROM events {where(conditions)} GROUP BY ALL"
     )
 
 

@@ -171,22 +171,19 @@ class Scan(Reading):
         self._frame = frame
         self._windows = windows
         self._stack = ExitStack()
-        self._open_engines: list[tuple[Engine, Window]] | None = None
+        self._open_engines: dict[int, Engine] = {}
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @property
-    def _engines(self) -> list[tuple[Engine, Window]]:
+    def _engine(self, window: Window) -> Engine:
         # the lock of a cached property would stop other questions that are answered together
-        if self._open_engines is None:
-            engines = []
-            for window in self._windows:
-                engine = self._stack.enter_context(self.open_engine(window))
-                self.attach(engine, window)
-                engines.append((engine, window))
-            self._open_engines = engines
-        return self._open_engines
+        engine = self._open_engines.get(id(window))
+        if engine is None:
+            engine = self._stack.enter_context(self.open_engine(window))
+            self.attach(engine, window)
+            self._open_engines[id(window)] = engine
+        return engine
 
     def open_engine(self, window: Window) -> Engine:
         """The engine that scans a window."""
@@ -201,43 +198,31 @@ class Scan(Reading):
         return _count_all(engine, window)
 
     def _map_question(self, window: Window, grid: Grid | None) -> Asked:
-        question, frame = self._frame.question, self._frame.window
-        assert question.y is not None
-        conditions, bound = window.conditions(question.filters)
-        return Asked(
-            question.y,
-            frame.base_ns,
-            frame.interval_ns,
-            conditions,
-            bound,
-            question.low,
-            question.high,
-            grid or Linear(0, 1),
-            question.weight,
-        )
+        return map_question(self._frame, window, grid)
 
     def bounds(self) -> Sequence[Bounds]:
         question = self._frame.question
         if self._frame.is_coarse or None not in (question.low, question.high):
             return []  # the grid does not depend on values
-        return [
-            Bounds(ends_of(engine, self._map_question(window, None)))
-            for engine, window in self._engines
-        ]
+        return [self._bounds(window) for window in self._windows]
+
+    def _bounds(self, window: Window) -> Bounds:
+        return Bounds(ends_of(self._engine(window), self._map_question(window, None)))
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         if self._frame.question.y is None:
-            return [self._numbers(engine, window) for engine, window in self._engines]
-        return [self._counts(engine, window, grid) for engine, window in self._engines]
+            return [self._numbers(window) for window in self._windows]
+        return [self._counts(window, grid) for window in self._windows]
 
-    def _numbers(self, engine: Engine, window: Window) -> Numbers:
+    def _numbers(self, window: Window) -> Numbers:
         statistic, frame = self._frame.question.statistic, self._frame.window
         assert statistic is not None
         conditions, bound = window.conditions(statistic.filters)
         columns = (frame.base_ns, frame.interval_ns, frame.columns)
-        return Numbers(sums(engine, statistic, conditions, bound, *columns))
+        return Numbers(sums(self._engine(window), statistic, conditions, bound, *columns))
 
-    def _counts(self, engine: Engine, window: Window, grid: Grid | None) -> HeatCounts:
+    def _counts(self, window: Window, grid: Grid | None) -> HeatCounts:
+        engine = self._engine(window)
         counts = count(engine, self._map_question(window, grid))
         if not self._frame.question.filters:
             return counts
@@ -245,16 +230,29 @@ class Scan(Reading):
         return replace(counts, filtered=self.count_all(engine, window) - counted)
 
 
+def map_question(frame: Frame, window: Window, grid: Grid | None) -> Asked:
+    """What a map shows of a window."""
+    question = frame.question
+    assert question.y is not None
+    conditions, bound = window.conditions(question.filters)
+    return Asked(
+        question.y,
+        frame.window.base_ns,
+        frame.window.interval_ns,
+        conditions,
+        bound,
+        question.low,
+        question.high,
+        grid or Linear(0, 1),
+        question.weight,
+    )
+
+
 def _count_all(engine: Engine, window: Window) -> int:
     """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own
     count says it."""
     segments = window.segments()
-    edges = [
-        segment
-        for segment in segments
-        if window.cut
-        and not (window.first_ns <= segment.first_ns and segment.last_ns < window.until_ns)
-    ]
+    edges = [segment for segment in segments if not is_whole(window, segment)]
     views = ["hot"] if window.unsealed_rows() is not None else []
     if edges:
         engine.files("edges", [segment.part for segment in edges])
@@ -271,6 +269,13 @@ def _count_all(engine: Engine, window: Window) -> int:
     cut = {segment.number for segment in edges}
     return sum(counted) + sum(
         segment.sources[window.source] for segment in segments if segment.number not in cut
+    )
+
+
+def is_whole(window: Window, segment: Segment) -> bool:
+    """Whether a window has all I/Os of a segment."""
+    return not window.cut or (
+        window.first_ns <= segment.first_ns and segment.last_ns < window.until_ns
     )
 
 

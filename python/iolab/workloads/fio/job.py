@@ -97,13 +97,17 @@ def _in_large_blocks(options: dict[str, Scalar]) -> dict[str, Scalar]:
     """Options by which files are written out in larger blocks than a load of small ones has."""
     if largest_block(options) >= SMALL_BLOCK:
         return options
+    size, block = str(in_bytes(options).get("size", "")), LAYOUT_BLOCK
+    if size.isdecimal() and 0 < int(size) < LAYOUT_BLOCK:
+        # fio refuses a block that is larger than the file
+        block = int(size) - int(size) % SMALL_BLOCK or int(size)
     return {
         **{
             name: value
             for name, value in options.items()
             if name not in ("bs", "ba", "bsrange", "bssplit")
         },
-        "bs": LAYOUT_BLOCK,
+        "bs": block,
     }
 
 

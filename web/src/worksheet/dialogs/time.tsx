@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { facts, follows, sheet, whole } from "../../api/worksheet";
+import { compared, facts, follows, sheet, whole } from "../../api/worksheet";
 import { searchOddities } from "../pages/odd";
 import { replay, toggleReplay } from "../replay";
 import { offline } from "../session";
@@ -7,12 +7,16 @@ import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, 
 import { lengthOf, lengthWords, oneOf, shiftWords, spanWords, UNITS } from "../times";
 import { opened } from "./dialogs";
 
+/** Digits tell so many parts of the time that is shown apart: seconds are whole from ten on. */
+const STEPS = 10;
+
 /** When: back, forward, closer, farther, lengths of time, and what it is compared with. */
 export function TimeBar() {
 	const span = shown();
 	const live = follows.value;
 	const length = "live" in sheet.value.time ? sheet.value.time.live * 1e9 : lengthOf(span);
-	const other = sheet.value.compare;
+	const other = compared.value;
+	const words = spanWords(span, whole.value.from, live ? 1 : STEPS);
 	return (
 		<div class="time-bar" role="toolbar" aria-label="Time">
 			<div class="controls">
@@ -117,7 +121,9 @@ export function TimeBar() {
 						with {shiftWords(span.from - other.from)}
 					</span>
 				)}
-				<span class="quiet">{spanWords(span, whole.value.from, live ? 1 : 60)}</span>
+				<span class="quiet" title={spanWords(span, whole.value.from)}>
+					{other ? timesOfDay(words) : words}
+				</span>
 			</span>
 		</div>
 	);
@@ -130,6 +136,9 @@ function Button({ id, title, label, act }: { id: string; title: string; label: s
 		</button>
 	);
 }
+
+/** A span without its first day, which the axes have: next to the other time there is no room for it. */
+const timesOfDay = (words: string): string => words.replace(/^\d{4}-\d\d-\d\d /, "");
 
 /** Whether a length is told by this unit best: a multiple of it, and not yet one of the next. */
 function isMultiple(length: number, seconds: number, place: number): boolean {

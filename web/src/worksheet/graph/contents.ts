@@ -124,16 +124,13 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	const map = group?.maps[0];
 	if (!group || !map) return null;
 	const parts = layers ? (map.dimensions[0]?.parts ?? []) : [];
-	const wanted = new Set(layerKeys(spec, stateOf(spec.id).items.peek()));
+	const items = stateOf(spec.id).items.peek();
+	const wanted = new Set(layerKeys(spec, items));
 	const keys = layers?.keys ?? [];
-	colourNames(
-		spec.id,
-		spec.by,
-		stateOf(spec.id)
-			.items.peek()
-			.filter((each) => each.single),
-		[...wanted],
-	);
+	const listed = items.filter((each) => each.single);
+	// maps may be there before the list, as in a shared file: what they are of has its colour at once
+	const mapped = keys.filter((key) => !listed.some((each) => each.key === key)).map((key) => ({ key, value: null }));
+	colourNames(spec.id, spec.by, [...listed, ...mapped], [...wanted]);
 	const told = parts.map(({ cells }, i): Part => {
 		const key = keys[i] ?? "";
 		return { key, colour: colourOfName(spec.by, key), cells };

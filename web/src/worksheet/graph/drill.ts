@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { catalogue, type GraphSpec } from "../../api/worksheet";
+import { catalogue, type GraphSpec, type Worksheet } from "../../api/worksheet";
 import type { SourceFacts, StatisticFacts } from "../../generated/api";
-import { breakdownOf, brokenDown, filtered, rootOf } from "../../lib/names";
+import { breakdownOf, brokenDown, filtered, rootOf, without } from "../../lib/names";
 
 /** A step of a drill-down: what it is called, and the statistic that answers it. */
 export interface Step {
@@ -20,6 +20,16 @@ export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[
 	const asked = [...bare.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
 	const found = entryOf(statistic, catalogue)?.sources ?? [];
 	return found.filter((each) => asked.every((field) => each.fields.includes(field)));
+}
+
+/** What several recordings are told apart by. */
+export const HOST = "host";
+
+/** The same graphs and time of the recording of one host. */
+export function sheetOfHost(sheet: Worksheet, recording: string): Worksheet {
+	const graphs = sheet.graphs.map((graph) => ({ ...graph, statistic: without(graph.statistic, HOST), highlights: [] }));
+	const first = (graph: GraphSpec) => graphs.find(({ statistic }) => statistic === graph.statistic);
+	return { ...sheet, name: "", recording, graphs: graphs.filter((graph) => first(graph) === graph) };
 }
 
 /** Whether single I/Os answer a graph, not readings of counters. */

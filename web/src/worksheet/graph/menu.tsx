@@ -2,11 +2,12 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { ask } from "../../api/client";
 import { wordsOf } from "../../api/feed";
-import { add, catalogue, edit, type GraphSpec, refused } from "../../api/worksheet";
+import { add, catalogue, edit, facts, type GraphSpec, refused, sheet } from "../../api/worksheet";
 import type { StackAnswer } from "../../generated/api";
 import { messageOf } from "../../lib/errors";
 import { visible } from "../../lib/names";
-import { entryOf, rangeSteps, type Step, steps } from "./drill";
+import { choose } from "../session";
+import { entryOf, HOST, rangeSteps, type Step, sheetOfHost, steps } from "./drill";
 import "./menu.css";
 import { completed, type Onward, onward } from "./onward";
 import { type Opened, stateOf } from "./state";
@@ -146,13 +147,22 @@ function entriesOf(
 	const state = stateOf(spec.id);
 	if ("value" in about) {
 		const { field, value } = about;
+		const ofHost = (field === HOST && facts.value?.hosts[value]) || [];
+		const worksheets = ofHost.map(
+			(name, place): Entry => ({
+				words:
+					ofHost.length > 1 ? `worksheet of this host (${place + 1} of ${ofHost.length})` : "worksheet of this host",
+				hint: visible(name),
+				act: () => void choose(name, sheetOfHost(sheet.value, name)).catch(refuse),
+			}),
+		);
 		const mode = (words: string, hint: string, change: Partial<GraphSpec>): Entry => ({
 			words,
 			hint,
 			act: () => edit(spec.id, { highlights: [value], ...change }),
 		});
 		return {
-			found: steps(about.of ?? spec.statistic, field, value, catalogue.value).map(drill),
+			found: [...worksheets, ...steps(about.of ?? spec.statistic, field, value, catalogue.value).map(drill)],
 			others:
 				about.of !== undefined
 					? []

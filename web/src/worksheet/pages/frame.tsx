@@ -108,7 +108,7 @@ export function Frame({ spec }: { spec: GraphSpec }) {
 				</button>
 				<button
 					type="button"
-					class="small"
+					class="small widen"
 					title={spec.width === 2 ? "Half as wide (/)" : "As wide as the page (/)"}
 					aria-label={spec.width === 2 ? "Half as wide" : "As wide as the page"}
 					onClick={() => change({ width: spec.width === 2 ? 1 : 2 })}

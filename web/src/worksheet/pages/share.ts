@@ -12,6 +12,7 @@ import { fileName, offer } from "../../lib/files";
 import { brokenDown } from "../../lib/names";
 import { unselected } from "../document-reader";
 import { standing } from "../time-navigation";
+import { overviewQuestions } from "./strip-chart";
 
 /** Whether a file is being made. */
 export const sharing = signal(false);
@@ -75,7 +76,7 @@ export function questions(names: readonly string[]): string[] {
 		const words = new URLSearchParams(query);
 		if (OTHER.test(path) || words.get("recording") !== recording) return false;
 		const statistic = words.get("statistic");
-		if (statistic === null) return true;
+		if (statistic === null || overviewQuestions.includes(name)) return true;
 		if (path === "difference" && !compare) return false;
 		// the values beside a map and its tree are of other breakdowns than the map's own
 		const same = (one: string) =>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { FEW, filledInterval, MANY, snapped } from "../../api/columns";
+import { heldOverviewInterval } from "../../api/offline";
+import { question, type Words } from "../../api/question";
 import { eventRate } from "../../api/resolution";
 import { catalogue, facts, recording, type Span, whole } from "../../api/worksheet";
 import { timeTicks } from "../../canvas/clock";
@@ -51,6 +53,9 @@ export interface Strip {
 	lost: readonly (readonly [number, number])[];
 }
 
+/** What the strip asks for: a shared file holds it, whatever part of the time it shows. */
+export let overviewQuestions: readonly string[] = [];
+
 /** The rate and p99 of all that was recorded. p99 is asked for when the rate is known. */
 export function useStrip(): Strip {
 	const all = whole.value;
@@ -61,16 +66,21 @@ export function useStrip(): Strip {
 	const readable = (facts.value?.problem ?? "") === "";
 	const rateWords =
 		source && operations && readable
-			? { recording: recording.value, statistic: operations.name, ...timeOf(all, operations.source, FEW) }
+			? { recording: recording.value, statistic: operations.name, ...timeOf(all, operations, FEW) }
 			: null;
 	const { found: rates } = useAsked<SeriesAnswer>("query", rateWords, PACE);
 	const mapped = operations?.breakdowns.some(({ field }) => field === "latency") ?? false;
 	const statistic = `${source?.group}.ops[latency]`;
 	const tailWords =
 		rates && mapped && operations
-			? { recording: recording.value, statistic, ...timeOf(all, operations.source, MANY), drawn: "percentiles" }
+			? {
+					recording: recording.value,
+					statistic,
+					...timeOf(all, { ...operations, name: statistic }, MANY, "percentiles"),
+				}
 			: null;
 	const { found: tails } = useAsked<PercentilesAnswer>("query", tailWords, PACE);
+	overviewQuestions = [rateWords, tailWords].flatMap((words) => (words ? [question("query", words)] : []));
 	const dark = theme.value === "dark";
 	return useMemo(() => {
 		const lanes: Lane[] = [];
@@ -99,10 +109,14 @@ export function useStrip(): Strip {
 }
 
 /** The columns of the strip: as many as it has pixels for, as long as there are so many I/Os in one. */
-function timeOf(all: Span, source: string, enough: number): { from: string; to: string; interval: string } {
-	const interval = filledInterval(lengthOf(all) / Math.min(COLUMNS, innerWidth / WIDE), enough, eventRate(source, all));
+function timeOf(all: Span, { name, source }: { name: string; source: string }, enough: number, drawn?: string): Words {
+	const columns = Math.min(COLUMNS, innerWidth / WIDE);
+	// a file was made on a screen of another width
+	const interval =
+		heldOverviewInterval(name, drawn) || filledInterval(lengthOf(all) / columns, enough, eventRate(source, all));
 	const { from, until } = snapped(all, interval);
-	return { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
+	const time = { from: String(from < 0n ? 0n : from), to: String(until), interval: `${interval}ns` };
+	return drawn ? { ...time, drawn } : time;
 }
 
 const largest = ({ values, complete }: Columns): number => mostOf([values], ...complete);
