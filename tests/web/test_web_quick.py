@@ -106,6 +106,16 @@ def test_a_part_is_asked_about_when_it_is_marked_within_what_is_shown(open_page:
     )
     assert inside + outside == total
     assert inside > 0
+    # a long path leaves room for its numbers
+    over = who.locator(".who-tables table").first.evaluate(
+        """table => {
+            const link = table.querySelector("th .link");
+            link.textContent = "/x".repeat(200);
+            link.parentElement.className = "by-end";
+            return table.scrollWidth - table.clientWidth;
+        }"""
+    )
+    assert over <= 0
 
 
 def test_a_graph_with_its_own_time_rests_at_the_time_that_it_shows(open_page: Any) -> None:

@@ -233,11 +233,12 @@ class Preparation:
     """What a session records, ready to begin.
 
     Attributes:
-        origin: for `recording.json`, besides `kind`. clock: the time of day of another machine that
-        is recorded. None for this one.
-        connection: how that machine is reached now. pools: see `PoolSink`. None where pools are not
-        requested. samba: see `SmbSink`. None where system calls are not recorded. disks: see
-        `DiskSink`. None where no disks are recorded.
+        origin: of the recording, besides `kind`, as in `recording.json`.
+        clock: the time of day of another machine that is recorded; None for this one.
+        connection: how that machine is reached now.
+        pools: see `PoolSink`; None without pools.
+        samba: see `SmbSink`; None without system calls.
+        disks: see `DiskSink`; None without disks.
     """
 
     settings: Settings

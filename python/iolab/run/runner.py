@@ -184,6 +184,8 @@ class StudyRunner:
             for target in self._equipment.targets:
                 stack.callback(self._close, target)
                 target.open(self._equipment.room(target))
+            # a target has the modules as they were, which the pool of another would prevent
+            stack.callback(self._release, None)
             ground = self._ground(missing, tools)
             if past.begun:
                 self._go_on(past, plan, missing, ground)

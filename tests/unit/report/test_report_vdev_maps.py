@@ -118,7 +118,14 @@ def test_each_vdev_with_io_has_its_map_of_the_window(tmp_path: Path) -> None:
 def test_runs_of_a_cell_share_their_axes(tmp_path: Path) -> None:
     text = log(*(grown(k) for k in range(7)))
     part = only(made(results(tmp_path, text, text)))
-    assert [one.repetition for one in part.of] == [1, 1, 2, 2]
+    # runs next to each other, vdev by vdev
+    assert [one.repetition for one in part.of] == [1, 2, 1, 2]
+    assert [named.label for named in part.group.maps] == [
+        "pool, rig (run 0001)",
+        "pool, rig (run 0002)",
+        "vdb, rig (run 0001)",
+        "vdb, rig (run 0002)",
+    ]
 
 
 def test_a_pool_that_was_imported_anew_has_no_counts_in_that_second(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Scope:
-    """The I/O that is recorded, and the buffers. study: the process of a study."""
+    """Which I/O is recorded, and by which buffers. study: the process of a study."""
 
     devices: tuple[str, ...]
     mounts: tuple[str, ...]

@@ -63,17 +63,20 @@ KINDS = {
 
 def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMaps]:
     """Maps of the runs of one cell, one for each kind that a run has; runs are given with their
-    place in the payload."""
+    place in the payload. Maps of a vdev in all runs follow each other."""
     cells = []
     for kind, what in KINDS.items():
-        members = [(place, run, maps_of(run, kind, notes)) for place, run in runs]
-        maps = [named for _, _, named_maps in members for named in named_maps]
+        members = [
+            (place, run, named) for place, run in runs for named in maps_of(run, kind, notes)
+        ]
+        if kind != "dmu_tx_assign":
+            members.sort(key=lambda member: _order(member[2].label.partition(", ")[0]))
+        maps = [named for _, _, named in members]
         if maps:
             group = group_of(View("log"), maps, percentiles=False, joined=1)
             of = [
                 RunMap(run=place, variant=run.variant, repetition=run.plan.repetition, seen="zfs")
-                for place, run, named_maps in members
-                for _ in named_maps
+                for place, run, _ in members
             ]
             cells.append(
                 CellMaps(
@@ -97,7 +100,7 @@ def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
         return maps
     for owner in sorted(
         {owner for owner, _ in table.histograms},
-        key=lambda owner: (owner != "pool", _natural(owner)),
+        key=_order,
     ):
         parts = [
             (words, counts)
@@ -116,6 +119,11 @@ def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
                 )
             )
     return maps
+
+
+def _order(owner: str) -> tuple[object, ...]:
+    """Places an owner of maps: the pool first."""
+    return (owner != "pool", _natural(owner))
 
 
 def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:

@@ -69,7 +69,7 @@ class LogFile:
 
 
 def _read_end(path: Path) -> tuple[int | None, bytes]:
-    """(inode, None where there is no file; content). Of a file that another process let grow, only
+    """(inode, None without a file; content). Of a file that another process let grow, only
     the end is read."""
     try:
         with open_regular(path) as file:

@@ -410,14 +410,14 @@ class Store:
         """
         opened = self.open_asked(name)
         if isinstance(opened, Folder):
-            spans = [_ends_of(recording) for recording in opened.recordings]
+            spans = [ends_of(recording) for recording in opened.recordings]
             nonempty = [span for span in spans if span != (0, 0)]
             return (
                 min((first for first, _ in nonempty), default=0),
                 max((last for _, last in nonempty), default=0),
             )
         if not isinstance(opened, Trace):
-            return _ends_of(opened)
+            return ends_of(opened)
         facts = self.summary(name).facts
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
@@ -430,8 +430,11 @@ class Store:
             is_open = any(is_being_recorded(recording) for recording in opened.recordings)
             first, last = self.ends(name)
             return max(first, last - LIVE_NS) if is_open else last
-        behind = None if isinstance(opened, Trace) else behind_ns(opened.frozen())
-        return self.ends(name)[1] if behind is None else behind - 1
+        if isinstance(opened, Trace):
+            return self.ends(name)[1]
+        recording = opened.frozen()
+        behind = behind_ns(recording)
+        return ends_of(recording)[1] if behind is None else behind - 1
 
     def path(self, name: str) -> Path:
         """Its path; of all hosts, that of their folder."""
@@ -516,7 +519,7 @@ def is_being_recorded(recording: Recording) -> bool:
     return bool(sessions) and sessions[-1].get("until_ns") is None
 
 
-def _ends_of(recording: Recording) -> tuple[int, int]:
+def ends_of(recording: Recording) -> tuple[int, int]:
     """(first, last) ns of a recording; (0, 0) of an empty one."""
     recording = recording.frozen()
     span = span_of(recording)

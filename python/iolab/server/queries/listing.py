@@ -36,7 +36,7 @@ from ..base.models import (
     StatisticFacts,
     Statistics,
 )
-from ..base.store import Store
+from ..base.store import Store, ends_of
 from .parameters import Words, recording_of
 
 FILE = "status.json"
@@ -174,7 +174,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     recording = store.recording(name)
     assert recording is not None
     recording = recording.frozen()
-    facts, span = recording.facts, store.ends(name)
+    facts, span = recording.facts, ends_of(recording)
     has_events = span != (0, 0)
     segments = recording.segments()
     starts = [segment.first_ns for segment in segments]

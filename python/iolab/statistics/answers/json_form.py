@@ -155,16 +155,14 @@ def _losses(parts: Iterable[LostAt], sums: Mapping[LostKind, int]) -> list[dict[
 
 def bounds_of(counts: HeatCounts) -> dict[int, tuple[int, int]]:
     """(low, high) of each bucket that holds a count, in whole ns or bytes; low <= value < high."""
+    grid, indices = counts.grid, np.unique(counts.index).tolist()
+    if not isinstance(grid, LogLinear):
+        starts = {index: grid.low + index * grid.width for index in indices}
+        return {index: (start, start + grid.width) for index, start in starts.items()}
     bounds = {}
-    for index in np.unique(counts.index).tolist():
-        if isinstance(counts.grid, LogLinear):
-            low, last = _core.grid_bounds(index, counts.grid.bits)
-            bounds[index] = low, last + 1
-        else:
-            bounds[index] = (
-                counts.grid.low + index * counts.grid.width,
-                counts.grid.low + (index + 1) * counts.grid.width,
-            )
+    for index in indices:
+        low, last = _core.grid_bounds(index, grid.bits)
+        bounds[index] = low, last + 1
     return bounds
 
 

@@ -366,7 +366,8 @@ def _notes_of_recordings(
         for recording, error in refusals[:3]
     ]
     if len(refusals) > 3:
-        notes.append(f"{len(refusals) - 3} more recordings are left out")
+        rest = len(refusals) - 3
+        notes.append(f"{rest} more {'recording is' if rest == 1 else 'recordings are'} left out")
     hosts = {host_of(recording): recording for recording in answered}
     return (*notes, *_overlaps(answered), *clocks_of_hosts(hosts))
 

@@ -194,7 +194,7 @@ function Dimension({
 			<tbody>
 				{dimension.values.map((share) => (
 					<tr key={share.value}>
-						<th scope="row">
+						<th scope="row" class={share.value.startsWith("/") ? "by-end" : undefined}>
 							<button
 								type="button"
 								class="link"
