@@ -65,10 +65,12 @@ def compare(
     selected = with_achieved(select(runs, where or {}))
     if not selected:
         raise UsageError("no run meets the conditions", where="--where")
+    # a run without a readable run.json has no factors and no host: notes name it
+    selected = [run for run in selected if run.plan.variant != "?"] or selected
     metric = metric_of(metric_name, selected)
     if any(warning.code == SYNCS_DIFFER for warning in syncs_warning(selected, metric)):
         metric = dataclasses.replace(metric, better=None)
-    variants = list(dict.fromkeys(run.variant for run in selected if run.plan.variant != "?"))
+    variants = [name for name in dict.fromkeys(run.variant for run in selected) if name != "?"]
     base = baseline_of(baseline, variants, runs)
     has_several = len({run.results for run in selected}) > 1
     differences = differences_of(selected) if has_several else ()

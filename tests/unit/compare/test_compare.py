@@ -51,6 +51,28 @@ def test_a_real_change_is_found_with_its_interval() -> None:
     assert summary.change.value == pytest.approx(0.2, abs=0.03)
 
 
+def test_a_run_that_was_never_finished_adds_no_level_and_no_host() -> None:
+    whole = compare(study(), "write.iops")
+    first = study()[0]
+    plan = dataclasses.replace(
+        first.plan, run="0099-00000000", variant="?", factors={}, host="elsewhere", status="failed"
+    )
+    unfinished = dataclasses.replace(
+        first,
+        plan=plan,
+        observations={},
+        verdict=Verdict(Level.INVALID, (Reason("unfinished", Level.INVALID, "never finished"),)),
+    )
+    comparison = compare([*study(), unfinished], "write.iops")
+    assert comparison.cells == whole.cells
+    assert (comparison.tables, comparison.rows, comparison.cols) == (
+        whole.tables,
+        whole.rows,
+        whole.cols,
+    )
+    assert not any("several hosts" in warning.text for warning in comparison.warnings)
+
+
 def test_a_change_that_is_not_significant_says_what_is_ruled_out() -> None:
     comparison = compare(study(change=1.0), "write.iops")
     for cell in comparison.cells:
