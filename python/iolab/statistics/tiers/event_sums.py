@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,12 @@ import numpy.typing as npt
 from ...recording.base.checked_files import Part as File
 from ...recording.base.checked_files import check
 from ...recording.read.recording import Segment
-from ...recording.segments.unsealed import SourceBatch
 from ..engine.snapshot import Snapshot
 from ..engine.windows import Window
+
+if TYPE_CHECKING:
+    # pyarrow is not needed for traces
+    from ...recording.segments.unsealed import SourceBatch
 
 Rows: TypeAlias = "dict[str, npt.NDArray[Any]]"
 """Sums of events. c: column of time, from time 0 on. bucket: of equal buckets, from value 0 on. Other
