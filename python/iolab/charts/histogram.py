@@ -94,11 +94,11 @@ def _spread(low: int, high: int) -> list[tuple[int, float]]:
     first, last = _core.grid_index(low, BITS), _core.grid_index(high, BITS)
     if first == last:
         return [(first, 1.0)]
-    whole = math.log(high / low)
+    width = math.log(high / low)
     parts = []
     for index in range(first, last + 1):
         start, end = _core.grid_bounds(index, BITS)
-        overlap = math.log(min(end + 1, high) / max(start, low)) / whole
+        overlap = math.log(min(end + 1, high) / max(start, low)) / width
         if overlap > 0:
             parts.append((index, overlap))
     return parts

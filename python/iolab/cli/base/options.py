@@ -27,7 +27,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 
 
-def grouped(**kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def group_options(**kinds: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Options of a command that it gets as objects: of a parameter's name, the dataclass
     `module:Class` below `iolab`, with a field for each option. The class is imported when the
     command runs."""

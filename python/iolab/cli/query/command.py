@@ -14,7 +14,14 @@ import click
 from ..base.archives import engine_option, is_fleet, refuse_engine
 from ..base.completion import complete_statistics
 from ..base.events import name_of, open_path
-from ..base.options import PATH, columns_option, format_option, grouped, names_option, span_options
+from ..base.options import (
+    PATH,
+    columns_option,
+    format_option,
+    group_options,
+    names_option,
+    span_options,
+)
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
@@ -76,7 +83,7 @@ LABELS = 48
 @columns_option
 @engine_option
 @names_option
-@grouped(options="cli.base.archives:QueryOptions")
+@group_options(options="cli.base.archives:QueryOptions")
 def command(
     path: Path,
     statistic: str,

@@ -17,7 +17,7 @@ import click
 
 from ..base.archives import engine_option, split_hosts
 from ..base.events import name_of, open_all
-from ..base.options import PATH, Span, columns_option, grouped, names_option, span_options
+from ..base.options import PATH, Span, columns_option, group_options, names_option, span_options
 from ..base.output import say, tell_drawn
 from ..base.spans import span_of
 
@@ -152,7 +152,7 @@ class Look:
 )
 @engine_option
 @names_option
-@grouped(
+@group_options(
     axis="cli.query.heatmap:Axis",
     look="cli.query.heatmap:Look",
     selection="cli.query.heatmap:Selection",

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from ..base.archives import label_option, parse_labels
 from ..base.completion import complete_devices
-from ..base.options import PATH, bytes_of, grouped, limit_of, output_option, seconds_of
+from ..base.options import PATH, bytes_of, group_options, limit_of, output_option, seconds_of
 from ..base.output import on_terminal, redraw, say
 from .words import budget_text, kept_text, live_line, summary_lines
 
@@ -206,7 +206,7 @@ class Output:
     help="A process; its I/O is left out.",
 )
 @click.pass_context
-@grouped(
+@group_options(
     keeping="cli.record.command:Keeping",
     scope="cli.record.command:Scope",
     output="cli.record.command:Output",

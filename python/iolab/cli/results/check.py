@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from ..base.options import PATH, draw_bar, format_option, grouped, open_results
+from ..base.options import PATH, draw_bar, format_option, group_options, open_results
 from ..base.output import tell_as
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Reference:
     "--until-decided.",
 )
 @format_option("text", "json", "junit", "markdown")
-@grouped(reference="cli.results.check:Reference")
+@group_options(reference="cli.results.check:Reference")
 def command(
     paths: tuple[Path, ...],
     rules: tuple[str, ...],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..base.completion import complete_metrics
-from ..base.options import PATH, Arms, format_option, grouped, several_options
+from ..base.options import PATH, Arms, format_option, group_options, several_options
 from ..base.output import say, tell_as
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Numbers:
     help="Of every interval.",
 )
 @format_option(*FORMATS)
-@grouped(
+@group_options(
     arms="cli.base.options:Arms",
     layout="compare.axes:Layout",
     subject="cli.results.compare:Subject",

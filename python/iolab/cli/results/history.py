@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import PATH, format_option, grouped, open_results, output_option
+from ..base.options import PATH, format_option, group_options, open_results, output_option
 from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
 from ..study.options import TRUST
 
@@ -160,7 +160,7 @@ class Measurement:
 @output_option("Directory for the results of each commit. Default: results/bisect.", required=False)
 @TRUST
 @format_option("text", "json")
-@grouped(measurement="cli.results.history:Measurement")
+@group_options(measurement="cli.results.history:Measurement")
 def bisect(
     good: str,
     bad: str,

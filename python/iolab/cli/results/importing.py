@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, grouped, output_option
+from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, group_options, output_option
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class TraceOptions:
     "--host", default="", metavar="NAME", help="The machine that a trace was recorded on."
 )
 @output_option("The results directory to make; of traces, the recording to make or add to.")
-@grouped(tree="cli.results.importing:Tree", trace="cli.results.importing:TraceOptions")
+@group_options(tree="cli.results.importing:Tree", trace="cli.results.importing:TraceOptions")
 def command(
     sources: tuple[Path, ...],
     table: Path | None,

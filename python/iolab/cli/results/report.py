@@ -10,7 +10,7 @@ from typing import Literal
 
 import click
 
-from ..base.options import PATH, Arms, grouped, several_options
+from ..base.options import PATH, Arms, group_options, several_options
 from ..base.output import say, steps
 
 
@@ -58,7 +58,7 @@ from ..base.output import say, steps
     metavar="FACTOR",
     help="Over the load draw a line per level of this factor, in a panel per variant.",
 )
-@grouped(arms="cli.base.options:Arms")
+@group_options(arms="cli.base.options:Arms")
 def command(
     arms: Arms,
     output: Path | None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..base.completion import complete_rigs
-from ..base.options import STUDY_PATH, grouped, output_option
+from ..base.options import STUDY_PATH, group_options, output_option
 from ..base.output import say, steps, tell
 from ..base.signals import signals_interrupt
 from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
@@ -76,7 +76,7 @@ class Machine:
 @TRUST
 @DESTRUCTIVE
 @click.option("--force", is_flag=True, help="With --destructive: also where they hold data.")
-@grouped(
+@group_options(
     options="cli.study.options:ChangeOptions",
     machine="cli.study.ab:Machine",
     permissions="targets.base:Permissions",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..base.options import STUDY_PATH, grouped, output_option
+from ..base.options import STUDY_PATH, group_options, output_option
 from ..base.output import on_terminal, say, tell, tell_json
 from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
@@ -138,7 +138,7 @@ class Preview:
     is_flag=True,
     help="With --destructive: also where they hold data. With --resume: also on a changed machine.",
 )
-@grouped(
+@group_options(
     options="cli.study.options:ChangeOptions",
     how="run.study:How",
     preview="cli.study.command:Preview",

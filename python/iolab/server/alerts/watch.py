@@ -176,11 +176,11 @@ class Watch:
                 for watched in self._watched.values()
                 if watched.standing.state == "raised" and not watched.told
             ]
-        for each in raised:
+        for watched in raised:
             self._line(
-                each.alert,
+                watched.alert,
                 "problem",
-                each.standing.value,
+                watched.standing.value,
                 "it is not watched any more, and it was not clear",
             )
         self._commands.close()

@@ -56,18 +56,18 @@ def _verify_kept(path: Path, repair: bool, progress: Progress) -> Verification:
         if (place, words) not in remaining
     ]
     for place, words in remaining:
-        each = lost.get(place)
+        loss = lost.get(place)
         span = (
-            f"{when(each.first_s * SECOND)} to {when(each.until_s * SECOND)} of what was kept in {place.parent.name}"
-            if (each is not None and each.first_s is not None and each.until_s is not None)
+            f"{when(loss.first_s * SECOND)} to {when(loss.until_s * SECOND)} of what was kept in {place.parent.name}"
+            if (loss is not None and loss.first_s is not None and loss.until_s is not None)
             else ""
         )
         kind: Literal["damaged", "missing", "unexpected"] = (
             "unexpected" if words == "no line lists it" else "damaged"
         )
         kind = kind if place.exists() else "missing"
-        is_derived = each is not None and _is_covered(path, each.tier, each.file)
-        done = repair and is_derived and each is not None and _remake(path, each.tier, each.file)
+        is_derived = loss is not None and _is_covered(path, loss.tier, loss.file)
+        done = repair and is_derived and loss is not None and _remake(path, loss.tier, loss.file)
         findings.append(
             Finding(
                 str(place.relative_to(path)),

@@ -105,11 +105,11 @@ def files(directory: Path, tier: Tier, name: str, through: int | None = None) ->
     settled yet."""
     folder_files = _files_in(folder(directory, tier, name))
     settled = [file for file in folder_files if through is None or file.last <= through]
-    settled.sort(key=lambda each: (each.first, -each.last))
+    settled.sort(key=lambda file: (file.first, -file.last))
     kept: list[File] = []
-    for each in settled:
-        if not kept or not each.within(kept[-1]):
-            kept.append(each)
+    for file in settled:
+        if not kept or not file.within(kept[-1]):
+            kept.append(file)
     return kept
 
 
