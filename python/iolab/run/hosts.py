@@ -50,7 +50,10 @@ def run_on_hosts(
                 path,
                 output / name,
                 how,
-                listener=listeners[name], host=host, clock=getattr(host, "clock", None), interrupts=SameInterrupts(stops),
+                listener=listeners[name],
+                host=host,
+                clock=getattr(host, "clock", None),
+                interrupts=SameInterrupts(stops),
             )
         except BaseException as error:  # reported after all have ended
             ends[name] = error

@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import __version__, metrics, registry
 from ..clock import Clock
-from ..errors import RunError
+from ..errors import FormatError, RunError
 from ..files import write_atomically
 from ..hosts.base.host import Host
 from ..hosts.facts.host_facts import Facts
 from ..hosts.kinds.parse import host_named
-from ..results.evidence.files import PROFILES, RUNS
+from ..results.derive.derive import derive
+from ..results.evidence.files import PROFILES, RUNS, read_plan
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.evidence.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
 from ..study.cells.plan import Plan, PlannedRun, plan_runs
@@ -46,12 +47,6 @@ from .resuming.resume import (
     read_past,
 )
 from .resuming.sessions import Sessions
-from collections.abc import Mapping
-from pathlib import Path
-from .. import metrics, registry
-from ..errors import FormatError
-from ..results.derive.derive import derive
-from ..results.evidence.files import read_plan
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,8 @@ def test_a_start_that_is_ended_leaves_no_machine(
         [sys.executable, "-m", "iolab", "rig", "up", str(recipe(tmp_path)), "--disks", "1"],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         stderr=subprocess.PIPE,
+        # below nohup the signal is ignored
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     try:
         until(lambda: bool(machines()), "the machine to start")

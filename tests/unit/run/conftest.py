@@ -11,7 +11,7 @@ import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.run.study import run_study
-from support.acting import split_how, Listener, fake_host, study_text
+from support.acting import Listener, fake_host, split_how, study_text
 
 
 @pytest.fixture

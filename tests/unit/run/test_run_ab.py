@@ -215,7 +215,8 @@ def test_the_modules_are_as_before_whichever_build_ran_last(
     rigs: Rigs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rigs.zfs.loaded = "2.3"
-    assert run(command("--repetitions", "2")) == 0  # old, new, new, old: the pool is the first one's
+    # old, new, new, old: the pool is the first one's
+    assert run(command("--repetitions", "2")) == 0
     assert "not as they were" not in capsys.readouterr().err
     assert rigs.zfs.loaded == "2.3"
     assert not rigs.zfs.pools

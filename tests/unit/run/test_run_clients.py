@@ -24,10 +24,8 @@ from iolab.run.logs.recording import Wanted
 from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import run_study
 from iolab.verdict import Level
-from support.acting import split_how
-from support.acting import Listener, fake_host
+from support.acting import Listener, fake_host, split_how
 from support.fio_files import job, output
-from iolab.run.study import How
 
 STUDY = """
 [study]
@@ -104,7 +102,12 @@ class Lab:
         run_study(
             self.path,
             self.out,
-            split_how(more := {"trusted": True, **more}), listener=self.listener, host=self.server, clock=self.server.clock, open_host=self.open, **more,
+            split_how(more := {"trusted": True, **more}),
+            listener=self.listener,
+            host=self.server,
+            clock=self.server.clock,
+            open_host=self.open,
+            **more,
         )
         return Results(self.out)
 

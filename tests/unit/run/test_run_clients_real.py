@@ -22,7 +22,7 @@ from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.recording.read.recording import Recording
 from iolab.results.evidence.clients import clients_of
 from iolab.results.open.results import Results
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.server.base.store import Store
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.verdict import Level
@@ -31,7 +31,6 @@ from support.direct_reads import direct_reads, mounted_device
 from support.disks import need_loops
 from support.probe import need_probe, need_tracing
 from support.sshd import sshd
-from iolab.run.study import How
 
 pytestmark = pytest.mark.fio
 
@@ -97,7 +96,9 @@ def done(
     run_study(
         study,
         tmp_path / "out",
-        listener=listener or Listener(), how=How(trusted=True, destructive=True), open_host=lambda word: hosts[word],
+        listener=listener or Listener(),
+        how=How(trusted=True, destructive=True),
+        open_host=lambda word: hosts[word],
     )
     return Results(tmp_path / "out")
 

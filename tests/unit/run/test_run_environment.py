@@ -15,8 +15,7 @@ from iolab.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.base.kmsg import line_of
 from iolab.hosts.facts.block_devices import block_device_facts, block_devices, settings
-from iolab.hosts.facts.host_facts import storage_controllers
-from iolab.hosts.facts.host_facts import host_facts, temperatures
+from iolab.hosts.facts.host_facts import host_facts, storage_controllers, temperatures
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.hosts.kinds.local import LocalHost
 from iolab.results.derive.derive import derive

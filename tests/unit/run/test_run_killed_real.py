@@ -27,13 +27,12 @@ from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.marks import read_marks
 from iolab.run.load.actions import age_of_jobs
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text
 from support.depth import depth
 from support.disks import call, need_loops
 from support.waiting import PATIENCE, until
-from iolab.run.study import How
 
 pytestmark = [pytest.mark.fio, pytest.mark.loops]
 
@@ -290,7 +289,9 @@ def test_actions_hit_the_measured_window_of_a_real_load(fio: str, tmp_path: Path
         + '[[actions]]\nat = "1s"\nmark = "word"\ncommand = "echo $IOLAB_RUN in $IOLAB_TARGET"\n'
     )
     heard = Listener()
-    [run] = run_directories(run_study(study, tmp_path / "out", listener=heard, how=How(trusted=True)))
+    [run] = run_directories(
+        run_study(study, tmp_path / "out", listener=heard, how=How(trusted=True))
+    )
     [mark] = read_marks(run)
     plan = read_plan(run)
     assert plan.window is not None

@@ -19,11 +19,10 @@ from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.evidence.journal import read_journal
 from iolab.run.resuming.process_registry import Starts
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from support.acting import study_text
 from support.sshd import nothing_is_left, sshd
 from support.waiting import gone, until
-from iolab.run.study import How
 
 pytestmark = pytest.mark.fio
 
@@ -185,7 +184,9 @@ def test_over_ssh_too(fio: str, tmp_path: Path) -> None:
             left = bearing(f"IOLAB_RESULTS={out}")
             assert left
             with SshHost(options) as host:
-                run_study(study, out, host=host, clock=host.clock, how=How(resume=True, trusted=True))
+                run_study(
+                    study, out, host=host, clock=host.clock, how=How(resume=True, trusted=True)
+                )
             assert unrecorded(out) == [sorted(left)]
         finally:
             os.kill(far, signal.SIGCONT)

@@ -17,12 +17,11 @@ import pytest
 from iolab import _core
 from iolab.errors import ResultsError, RunError
 from iolab.recording.base.layout import SEGMENTS
-from iolab.recording.base.metadata import Begun
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.ledger import append_line
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
-from iolab.recording.base.metadata import Facts
 from iolab.recording.write import recovery
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_io_log

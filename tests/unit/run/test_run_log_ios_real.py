@@ -29,11 +29,11 @@ from iolab.results.evidence.files import read_io_log, read_plan, run_directories
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat
+from iolab.statistics.question import Question
 from support.acting import Listener
 from support.depth import depth
 from support.probe import need_tracing
 from support.waiting import PATIENCE
-from iolab.statistics.question import Question
 
 pytestmark = pytest.mark.fio
 

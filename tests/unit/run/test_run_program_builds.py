@@ -34,15 +34,13 @@ from iolab.run.builds import build_places as module
 from iolab.run.builds.program_watch import ProgramWatch
 from iolab.run.dry_run import preview
 from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import run_study
+from iolab.run.study import How, run_study
 from iolab.study.adapt import Changes
 from iolab.study.file.load import load_study
 from iolab.verdict import Level
-from support.acting import split_how
-from support.acting import Listener
+from support.acting import Listener, split_how
 from support.sshd import sshd
 from support.waiting import until
-from iolab.run.study import How
 
 SOURCE = """#include <stdio.h>
 #include <unistd.h>
@@ -163,7 +161,9 @@ def test_two_revisions_are_compared(do: Do, sources: Path, tmp_path: Path) -> No
     assert len(made) == 2
 
     again = Listener()
-    do_again = run_study(sources / "study.toml", tmp_path / "again", listener=again, how=How(trusted=True))
+    do_again = run_study(
+        sources / "study.toml", tmp_path / "again", listener=again, how=How(trusted=True)
+    )
     assert do_again.is_dir()
     assert not [text for text in again.notes if "compil" in text]
 

@@ -227,8 +227,10 @@ def test_the_share_of_the_cpu_is_of_the_run_and_of_one_recorder(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers = iter(({"ok": True, "ahead_ns": 0, "now_ns": 0, **status}) for status in
-                   (before, {**before, "now_ns": 5}, {}, after))
+    answers = iter(
+        ({"ok": True, "ahead_ns": 0, "now_ns": 0, **status})
+        for status in (before, {**before, "now_ns": 5}, {}, after)
+    )
     monkeypatch.setattr("iolab.run.logs.recording.say", lambda *_, **__: next(answers))
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), FakeClock(), tmp_path, {}, pytest.fail

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from ...clock import Clock
 from ...errors import RunError
-from ...hosts.base.host import Host, Process
+from ...hosts.base.host import Host, Process, text_or_none
 from ...results.evidence.marks import Mark, add_marks
 from ...study.commands import Action
 from ..commands import CommandRunner, Running
-from ...hosts.base.host import Host, text_or_none
 
 
 class Actions:

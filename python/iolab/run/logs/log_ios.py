@@ -36,10 +36,6 @@ from ...workloads.fio.ios import FOLDER, IoLog, io_logs, span_ns
 from ...workloads.fio.job import OUTPUT_FILE, SHORTEST_LOGGED, STEP_LOG_MSEC
 from ...workloads.fio.sections import NAME
 from .recording import RECORDINGS, StudyRecorder
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ...recording.read.recording import Segment
@@ -108,7 +104,6 @@ def second_logs(sections: Mapping[str, Sums], operations: Sequence[str]) -> dict
                 f"{end}, {value}, {number}, 0, 0\n" for end, number, value in sorted(listed)
             )
     return texts
-
 
 
 _SEPARATE = "recording"

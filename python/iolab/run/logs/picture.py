@@ -38,7 +38,12 @@ def read_picture(run_dir: Path, notice: Callable[[str], None]) -> None:
         counts = heat(
             recording,
             canvas.map,
-            Question(span=(io_log["from_ns"], io_log["until_ns"] + 1), interval_ns=_STEP_NS, source="fio", buckets=_OFFSETS if canvas.map == "offset" else None),
+            Question(
+                span=(io_log["from_ns"], io_log["until_ns"] + 1),
+                interval_ns=_STEP_NS,
+                source="fio",
+                buckets=_OFFSETS if canvas.map == "offset" else None,
+            ),
         )
         picture = read_back(counts, canvas)
     except IolabError as error:
