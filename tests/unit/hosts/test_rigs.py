@@ -19,6 +19,8 @@ import pytest
 from iolab.cli.main import run
 from iolab.errors import RunError, UsageError
 from iolab.hosts.base.orphans import start_ticks
+from iolab.hosts.facts.host_facts import boot_id
+from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.kinds.rig import (
     RigHost,
     RigOptions,
@@ -282,6 +284,8 @@ def test_a_start_that_is_ended_leaves_no_machine(
     (home / "stamps/image.json").write_text('{"digest": "v"}')
     (home / "image.raw").touch()
     (home / "host_key.pub").write_text("ssh-ed25519 AAAA rig\n")
+    # remembered: otherwise a probe of KVM waits for its time
+    (home / "accelerator").write_text(f"{image_version('small')} {boot_id(LocalHost())} tcg\n")
     (tmp_path / "qemu-system-x86_64").write_text("#!/bin/sh\nexec sleep 1000\n")
     (tmp_path / "qemu-system-x86_64").chmod(0o755)
     starting = subprocess.Popen(
