@@ -227,8 +227,7 @@ _WORKER = """
 import sys
 from iolab.hosts.kinds.local import LocalHost
 from iolab.targets.base import RunContext
-from iolab.targets.filesystem import FilesystemTarget
-from iolab.targets.filesystem_options import FilesystemOptions
+from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
 options = FilesystemOptions.model_validate({"fs": "ext4", "loop": {"size": "16m", "directory": sys.argv[2]}})
 target = FilesystemTarget(options, LocalHost(), sys.argv[1])
 target.open(1)
