@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.charts.series import colours_of
+from iolab.charts.base.hues import colours_of
 from iolab.report.build import build_report
 from support.browser import expect
 from support.report_data import HandMade, seconds, sweep

@@ -19,6 +19,7 @@ from ..units import format_quantity
 from .base import words
 from .base.axes import NUMBER, ValueAxis, value_axis
 from .base.drawing import Layer, inline, layer, pixel, stack
+from .base.hues import REST, colours_of
 from .base.model import Chart, Row, skip_checks, slug, specify
 from .lines import Drawn, colours
 
@@ -352,63 +353,3 @@ def _hatching(holes: Sequence[Span], window: Span) -> Iterable[dict[str, float]]
 
 def _empty(x: alt.X) -> alt.LayerSpec:
     return stack([layer(alt.MarkDef(type="line"), data=inline(), x=x)], _WIDTH, _HEIGHT)
-
-
-HUES = (
-    "#2896f5",
-    "#e6ac3d",
-    "#4ec5b1",
-    "#c24173",
-    "#455ee1",
-    "#e57766",
-    "#385805",
-    "#946db1",
-    "#7e6f08",
-    "#9cb4fe",
-    "#8d1e72",
-    "#6928b0",
-)
-REST = "#8a929c"
-"""What has no colour of its own."""
-
-_USUAL: Mapping[str, Mapping[str, int]] = {
-    "op": {"read": 0, "write": 1, "flush": 3, "sync": 7, "trim": 2, "other": 8},
-    "direction": {"in": 0, "out": 1},
-    "percentiles": {"mean": 1, "p50": 0, "p90": 4, "p99": 11, "p99.9": 10, "max": 3},
-}
-_STEP = 5
-"""Steps of this length reach all places, and neighbours last."""
-
-
-def place_of(field: str, name: str) -> int:
-    """The place among the hues that a name alone has: FNV-1a of all but its last byte, plus
-    that byte, so that sda and sdb differ."""
-    usual = _USUAL.get(field, {}).get(name)
-    if usual is not None:
-        return usual
-    encoded = name.encode("utf-8", "replace")
-    value = 0x811C9DC5
-    for byte in encoded[:-1]:
-        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return (value + _STEP * (encoded[-1] if encoded else 0)) % len(HUES)
-
-
-def places_of(field: str, names: Iterable[str]) -> dict[str, int]:
-    """Places of names, the largest first: each its own, or the next that is free. Names for which
-    no place is left are absent."""
-    places: dict[str, int] = {}
-    for name in names:
-        if name in places or len(places) >= len(HUES):
-            continue
-        place = place_of(field, name)
-        while place in places.values():
-            place = (place + _STEP) % len(HUES)
-        places[name] = place
-    return places
-
-
-def colours_of(field: str, names: Iterable[str]) -> dict[str, str]:
-    """Colours `#rrggbb` on a light background, by name; grey for names without a place."""
-    names = list(names)
-    places = places_of(field, names)
-    return {name: HUES[places[name]] if name in places else REST for name in names}

@@ -120,6 +120,23 @@ def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Flo
     return mean, variance
 
 
+# Which cells of a sweep may share one variance.
+#
+# Pooling buys degrees of freedom where they are scarce (5 blocks leave 4 to a cell) and costs
+# honesty where the noise differs: a noisy cell judged by the quiet ones' variance raises false
+# alarms. So it is done under two conditions, both chosen by simulation
+# (`docs/method/comparison.md` has the figures):
+#
+# 1. The sweep passes a test of homogeneity: the score test against random variances, sum of df/2
+# (s²/pooled - 1)². It looks at variances that are too large, because those are what makes pooling
+# dangerous; Bartlett's test reacts as much to small ones, and the cells left to themselves after
+# such a rejection are those with a variance that is too small by chance. Like Bartlett's it reacts
+# to heavy tails, under which pooling is wrong too. Its null distribution is simulated with a fixed
+# seed, since the chi-squared approximation is poor at few degrees of freedom. 2. The cell's own
+# variance is not in the upper third of what it would be by chance (F test against the other
+# cells). This guards against the noisy cell that the first test did not see, and against an
+# outlier, which moves mean and variance of one cell together.
+
 HOMOGENEITY_LEVEL = 0.10
 """Below this p value of the homogeneity test every cell keeps its own variance."""
 

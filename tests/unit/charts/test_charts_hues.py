@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iolab.charts import series
-from iolab.charts.series import HUES, REST, colours_of, place_of, places_of
+from iolab.charts.base.hues import HUES, REST, colours_of, place_of, places_of
 from iolab.results.evidence.model import Series
 
 VECTORS = json.loads(

@@ -292,6 +292,9 @@ def _value(run: Run, metric: Metric) -> float:
     return value
 
 
+# Two arms where they do the same work, or wait the same time: pairs of interpolated values, block
+# by block.
+
 POINTS = 5
 """Places of comparison on a range that both arms have."""
 

@@ -232,6 +232,13 @@ def _decimals(word: str) -> int:
     return len(word.partition(".")[2])
 
 
+# Rows of iostat without their headers, as `iostat ... | grep sdb` leaves them: the columns by
+# their number.
+#
+# The layouts are those of `iostat -x` in sysstat's history: rrqm/s first until 11.5.6 (r_await and
+# w_await since 9.1.2), r/s first until 12.1.1, grouped by operation since 12.1.2, with flushes
+# since 12.3.1.
+
 NO_INTERVAL = "no header: the file doesn't say the time between rows"
 NO_BOOT = "no header: no row is taken as the mean since boot"
 

@@ -370,6 +370,9 @@ class ProbeSupervisor:
             yield f"{away}; it is tried again until it is there"
 
 
+# What the probe may say in words (frames of JSON): a frame that is whole may still hold nonsense,
+# which goes no further than here.
+
 _MOST_CPUS = 1 << 20
 _MOST_PID = 1 << 32
 _LONGEST = 60

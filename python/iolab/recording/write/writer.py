@@ -61,8 +61,8 @@ class RecordingWriter:
     `map_joiner`: for a thread of low priority.
 
     Its methods may be called from several threads. Those that write raise ResultsError where the
-    disk refuses; what was kept before stays readable, and the next call tries again. A
-    clock that is never set decides when to seal; the times of events decide what is old.
+    disk refuses; what was kept before stays readable, and the next call tries again. A clock
+    that is never set decides when to seal. The times of events decide what is old.
     """
 
     def __init__(
@@ -109,13 +109,8 @@ class RecordingWriter:
             without a writer is a gap. Default: by the origin.
         ResultsError where there is a recording already, something else, or no permission.
         """
-        facts = Facts(
-            host,
-            clock,
-            dict(origin),
-            dict(sources or {}),
-            {"bytes": None, "age_s": None, **(retention or {})},
-        )
+        limits = {"bytes": None, "age_s": None, **(retention or {})}
+        facts = Facts(host, clock, dict(origin), dict(sources or {}), limits)
         return cls.begin(path, facts, live=live, system=system)
 
     @classmethod
@@ -128,8 +123,8 @@ class RecordingWriter:
         begun: Begun | None = None,
         system: Clock | None = None,
     ) -> RecordingWriter:
-        """See `create`. begun: when what is recorded began; default: now. The directory is private
-        where it is absent: its contents show names of files and command lines."""
+        """As `create`, with facts. begun: when recording began; default: now. A new directory is
+        private: its contents show names of files and command lines."""
         system = system or SystemClock()
         if is_recording(path):
             raise ResultsError(

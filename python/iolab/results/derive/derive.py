@@ -449,6 +449,9 @@ def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+# The unit of fio's latency logs: microseconds up to fio 2.21, nanoseconds since 2.99; a log itself
+# doesn't say.
+
 UNIT = "log_latency_unit"
 """Key of a plan's `extra` that gives the unit: `us` or `ns`."""
 

@@ -288,6 +288,9 @@ def _offered_iops(part: RunFacts, count: int) -> float:
     return part_of_jobs.offered_iops or 0.0
 
 
+# One step of a load that adds to what runs: its rates and latency from the logs of the sections
+# that take part in it.
+
 _NANOSECOND = 1e-9
 _SINCE_EPOCH = 1e8
 """Seconds; a later time of a log is the epoch's."""

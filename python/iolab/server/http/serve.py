@@ -235,6 +235,10 @@ def _is_fault(record: logging.LogRecord) -> bool:
     )
 
 
+# Connections that send nothing: they are closed after a time, and at once where their place is
+# needed. Connections that still send what was refused: they are closed once that came, so that the
+# answer is not lost.
+
 HEAD_WITHIN = 10.0
 """Seconds from a connection, or from the first byte of a later request on it, within which the
 whole head of the request is there."""
