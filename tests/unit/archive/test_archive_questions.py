@@ -30,8 +30,7 @@ from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
 from iolab.statistics.ask.query import explain, heat, query
 from iolab.statistics.engine.joint import Joint
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from iolab.statistics.tiers import archive_engines
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import SOURCES, answer_of, append, questions, record

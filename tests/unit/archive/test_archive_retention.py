@@ -20,7 +20,7 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.archives import SEGMENT_S, record
 from support.recordings import SECOND, START
 

@@ -22,8 +22,7 @@ from ..engine.cells import where
 from ..engine.engine import Engine, int64s, single
 from ..engine.joint import BY, REQUEST
 from ..engine.snapshot import deleted_segments
-from ..engine.windows import Window
-from ..language.conditions import sql_of
+from ..engine.windows import Window, sql_of
 from ..plan import Frame, Part, Span
 from ..question import SECOND
 from .archive_engines import ArchiveEngine, FilesRequest, open_engine
