@@ -3,7 +3,7 @@
 """Pictures of all pages, at four widths, light and dark, to look at one by one.
 
 `make looks PATHS="REC RESULTS"`, or `.venv/bin/python scripts/looks.py [-o DIR] PATH...`. The paths
-are recordings and results, as `iolab view` takes them. Each scene is a state of a page, such as a
+are recordings and results, as `iolab view` takes them, or reports (`.html`). Each scene is a state of a page, such as a
 menu or a comparison. A picture is `DIR/SCENE-WIDTH-SCHEME.png`. A page that is wider than its window,
 and an error of its script, end the command with code 1. No file of the tree changes.
 """
@@ -282,8 +282,13 @@ def main() -> int:
         camera = Camera(
             browser, args.output, args.width or list(SIZES), args.scheme or list(SCHEMES)
         )
-        with service(args.paths, Path(home)) as url:
-            walk(camera, url, args.only)
+        pages = [path for path in args.paths if path.suffix == ".html"]
+        for path in pages:
+            if not args.only or any(word in path.stem for word in args.only):
+                camera.take(path.stem, "", path.resolve().as_uri(), _nothing, whole=True)
+        if served := [path for path in args.paths if path not in pages]:
+            with service(served, Path(home)) as url:
+                walk(camera, url, args.only)
         browser.close()
     print(f"{len(list(args.output.glob('*.png')))} pictures in {args.output}")
     return 1 if camera.problems else 0
