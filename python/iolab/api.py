@@ -229,7 +229,7 @@ class Events:
         from .statistics.ask.attribution import Rectangle, Who, who
         from .statistics.ask.drill import dimensions_of
         from .statistics.ask.query import heat
-        from .statistics.language.conditions import filters_of
+        from .statistics.engine.windows import filters_of
         from .statistics.question import Question
 
         conditions = parse_where(_listed(where) or [])

@@ -43,6 +43,12 @@ def pull_request_markdown(
     """
     lines = [f"## {markdown(title)}", ""]
     sentences = [sentence for card in cover.cards for sentence in card.sentences]
+    for obstacle in cover.obstacles:
+        lines.append(f"- **{_plain(obstacle.text)}**")
+        lines += [
+            f"  - {reason.count}: {_plain(reason.text)}. {_plain(reason.remedy)}"
+            for reason in obstacle.reasons
+        ]
     lines += [f"- {_plain(sentence.text)}" for sentence in sentences]
     lines += [""]
     lines += [f"{_plain(sentence.text)}  " for sentence in cover.cautions]

@@ -30,7 +30,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.archives import readings
 from support.depth import depth
 from support.recordings import SECOND, START, events, rows_of
@@ -203,12 +203,13 @@ def test_a_push_killed_between_two_commits_is_completed_without_doubles(
     assert archived(archive, tables.SAMPLES) == 60
     fetch(archive, tmp_path / "back", choose(archive))
     assert rows(tmp_path / "back", "events") == rows(tmp_path / "rec", "events")
-    counts = archive.read(tables.SEGMENT_MAPS).to_pylist()
-    by_map = {
-        name: sum(row["count"] for row in counts if row["map"] == name)
-        for name in ("io.latency", "io.offset", "io.size")
-    }
-    assert set(by_map.values()) == {choose(archive).events}
+    for table in (tables.SEGMENT_MAPS, tables.COARSE_MAPS):
+        counts = archive.read(table).to_pylist()
+        by_map = {
+            name: sum(row["count"] for row in counts if row["map"] == name)
+            for name in ("io.latency", "io.offset", "io.size")
+        }
+        assert set(by_map.values()) == {choose(archive).events}
 
 
 PUSH = (
@@ -454,6 +455,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         "rollups_1s",
         "samples",
         "segment_maps",
+        "segment_maps_100s",
         "segments",
     ]
 

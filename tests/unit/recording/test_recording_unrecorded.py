@@ -27,8 +27,7 @@ from iolab.statistics.kept.files.definitions import Definition
 from iolab.statistics.kept.files.paths import TIERS
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from support.recordings import SECOND, START, events, samples
 
 WHY = "suspended: recording took 80 % of all CPU time"

@@ -31,7 +31,7 @@ from iolab.statistics.kept.files.state import read_state
 from iolab.statistics.kept.recorded import span_of
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.recordings import SECOND, START, events, samples
 
 HOUR = 3600 * SECOND

@@ -178,7 +178,7 @@ def open_hosts(path: Path, hosts: HostConditions) -> Fleet:
     from ...archive.recordings import ArchivedEvents
     from ...errors import UsageError
     from ...statistics.ask.fleet import FleetStatistic, HostCondition
-    from ...statistics.language.names import parse
+    from ...statistics.question import parse
 
     conditions = [HostCondition(field, "=", tuple(values)) for field, values in hosts.items()]
     question = FleetStatistic(parse("io.ops"), tuple(conditions))

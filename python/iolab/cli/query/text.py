@@ -16,7 +16,7 @@ from ..base.output import say, tell, tell_as, tell_drawn
 if TYPE_CHECKING:
     from ...recording.base.counts import HeatCounts
     from ...statistics.answers.answers import Answer, Floats, Series, Stack
-    from ...statistics.language.names import Statistic
+    from ...statistics.question import Statistic
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOTHING = "╱"

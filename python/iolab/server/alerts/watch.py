@@ -22,7 +22,7 @@ from ...statistics.ask.query import query
 from ...statistics.kept import manage
 from ...statistics.kept.writer import ahead_ns
 from ...statistics.language.fields import QUANTIZED
-from ...statistics.language.names import parse, same
+from ...statistics.question import parse, same
 from ..base.json_store import JsonStore
 from ..base.store import NotServed, Store
 from ..queries.listing import is_live

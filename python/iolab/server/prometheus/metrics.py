@@ -22,7 +22,7 @@ from ...statistics.answers.answers import Stack
 from ...statistics.ask.available import availability, sources_of
 from ...statistics.ask.query import query
 from ...statistics.language.fields import QUANTIZED
-from ...statistics.language.names import Statistic, parse
+from ...statistics.question import Statistic, parse
 from ..base.store import Store
 from ..base.thread_pool import Workers
 from ..queries.listing import is_live

@@ -15,7 +15,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ...units import format_quantity
 from ..answers.answers import OWN_CLOCK_NS, Series, Stack
-from ..language.names import Statistic
+from ..question import Statistic
 from .odd_measures import Span
 from .odd_series import Subject
 from .oddities import Change, Oddities, Oddity

@@ -23,8 +23,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ...stats.multiple import benjamini_hochberg
 from ...stats.series.sustained_change import LEAST_QUIET, sustained_change
-from ..language.names import Statistic
-from ..question import SECOND
+from ..question import SECOND, Statistic
 from .available import Available, available
 from .odd_measures import Floats, Measures, Span, Timeline, with_filters
 from .odd_series import (
