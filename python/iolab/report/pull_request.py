@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from .. import registry
@@ -42,8 +41,6 @@ def pull_request_markdown(
         machine: facts of the machine.
         command: arguments that repeat the comparison.
     """
-    levels = Counter(run.verdict.level.value for run in results.runs)
-    verdicts = ", ".join(f"{count} {level}" for level, count in levels.items())
     lines = [f"## {markdown(title)}", ""]
     sentences = [sentence for card in cover.cards for sentence in card.sentences]
     for obstacle in cover.obstacles:
@@ -53,7 +50,7 @@ def pull_request_markdown(
             for reason in obstacle.reasons
         ]
     lines += [f"- {_plain(sentence.text)}" for sentence in sentences]
-    lines += ["", f"{len(results.runs)} runs: {verdicts}.  "]
+    lines += [""]
     lines += [f"{_plain(sentence.text)}  " for sentence in cover.cautions]
     lines += ["", *_builds_table(builds)]
     notes = study_notes(results.runs, results.standing, results.manifest.imported)
