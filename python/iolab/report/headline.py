@@ -10,6 +10,7 @@ from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..errors import UsageError
 from .cover.cards import cover_sentences
+from .cover.obstacles import obstacles
 from .model.metric_selection import chosen_metrics
 from .model.source import Progress, Source
 from .model.statements import Sentence
@@ -17,13 +18,18 @@ from .model.variant_selection import select
 
 
 def headline(results: Source, most: int) -> list[Sentence]:
-    """The first `most` sentences of the cover, in its order."""
+    """The first `most` sentences of the cover, in its order, after what can't be compared."""
     leading, _ = chosen_metrics(results.metrics(), results.runs)
     comparisons = compare_metrics(results, leading)
     selection = select(comparisons)
     if selection is not None:
         comparisons = [selection.of(comparison) for comparison in comparisons]
-    return cover_sentences(main_comparisons(comparisons))[:most]
+    spoken = main_comparisons(comparisons)
+    blocked = [
+        Sentence(text=obstacle.text, tone="caution", code="obstacle")
+        for obstacle in (obstacles(spoken, results.runs) if results.runs else [])
+    ]
+    return [*blocked, *cover_sentences(spoken)][:most]
 
 
 def compare_metrics(

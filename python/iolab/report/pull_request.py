@@ -46,6 +46,12 @@ def pull_request_markdown(
     verdicts = ", ".join(f"{count} {level}" for level, count in levels.items())
     lines = [f"## {markdown(title)}", ""]
     sentences = [sentence for card in cover.cards for sentence in card.sentences]
+    for obstacle in cover.obstacles:
+        lines.append(f"- **{_plain(obstacle.text)}**")
+        lines += [
+            f"  - {reason.count}: {_plain(reason.text)}. {_plain(reason.remedy)}"
+            for reason in obstacle.reasons
+        ]
     lines += [f"- {_plain(sentence.text)}" for sentence in sentences]
     lines += ["", f"{len(results.runs)} runs: {verdicts}.  "]
     lines += [f"{_plain(sentence.text)}  " for sentence in cover.cautions]

@@ -203,12 +203,13 @@ def test_a_push_killed_between_two_commits_is_completed_without_doubles(
     assert archived(archive, tables.SAMPLES) == 60
     fetch(archive, tmp_path / "back", choose(archive))
     assert rows(tmp_path / "back", "events") == rows(tmp_path / "rec", "events")
-    counts = archive.read(tables.SEGMENT_MAPS).to_pylist()
-    by_map = {
-        name: sum(row["count"] for row in counts if row["map"] == name)
-        for name in ("io.latency", "io.offset", "io.size")
-    }
-    assert set(by_map.values()) == {choose(archive).events}
+    for table in (tables.SEGMENT_MAPS, tables.COARSE_MAPS):
+        counts = archive.read(table).to_pylist()
+        by_map = {
+            name: sum(row["count"] for row in counts if row["map"] == name)
+            for name in ("io.latency", "io.offset", "io.size")
+        }
+        assert set(by_map.values()) == {choose(archive).events}
 
 
 PUSH = (
@@ -454,6 +455,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         "rollups_1s",
         "samples",
         "segment_maps",
+        "segment_maps_100s",
         "segments",
     ]
 

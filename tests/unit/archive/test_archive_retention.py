@@ -104,6 +104,7 @@ def test_maps_are_deleted_after_the_events(archive: Archive) -> None:
     total = ask(archive, "io.ops").total
     delete(archive, events=3, maps=1)
     assert set(rows_of(archive, tables.SEGMENT_MAPS)) == {2, 3, 4}
+    assert set(rows_of(archive, tables.COARSE_MAPS)) == {2, 3, 4}
     answer = ask(archive, "io.ops")
     assert isinstance(answer, Series)
     assert 0 < answer.total < total

@@ -32,11 +32,12 @@ export interface ChartItem {
 }
 
 /**
- * What the page shows first. `title` names the arms, `cautions` are what a reader must know
- * before the numbers.
+ * What the page shows first. `title` names the arms, `obstacles` say what can't be compared,
+ * `cautions` are what a reader must know before the numbers.
  */
 export interface Cover {
 	title: string;
+	obstacles: Obstacle[];
 	cautions: Sentence[];
 	cards: CoverCard[];
 	legend: CoverStep[];
@@ -189,6 +190,26 @@ export interface MethodPart {
 	id: string;
 	title: string;
 	text: string[];
+}
+
+/** Why nothing, or one variant, can't be compared; `reasons` are the most frequent ones. */
+export interface Obstacle {
+	text: string;
+	reasons: ObstacleReason[];
+	remedy: string;
+}
+
+/**
+ * A gate that made runs INVALID: `count` of them, the words of the first, the first runs and
+ * how many more, and what to do.
+ */
+export interface ObstacleReason {
+	code: string;
+	count: string;
+	text: string;
+	runs: string[];
+	more: number;
+	remedy: string;
 }
 
 /**

@@ -73,7 +73,7 @@ export function App() {
 function Contents() {
 	const { cover, sessions, sections, environment, assumptions, jobs, reproduce } = report.value;
 	const parts: [string, string, boolean][] = [
-		["cover", "Answer", cover.cards.length > 0],
+		["cover", "Answer", cover.cards.length + cover.obstacles.length > 0],
 		["sessions", sessions?.title ?? "", sessions !== null],
 		["comparison", "Numbers", sections.length > 0],
 		["maps", "Maps", hasMaps()],

@@ -28,6 +28,7 @@ from ..words.phrases import (
     probability_text,
 )
 from .cells import CellMaker, sides_text
+from .obstacles import obstacles
 from .quantities import Place, Placed, Quantity, bound_cells, place_of, quantities_of
 
 MOST_CARDS = 8
@@ -67,8 +68,12 @@ def cover(
     else:
         cards = list(_cards(quantities, maker))
     has_direction = any(comparison.metric.better for comparison in comparisons)
+    if all(run.verdict.level is Level.INVALID for run in runs):
+        # the obstacle says it, with reasons
+        cautions = [item for item in cautions if item.code != "verdicts"]
     return Cover(
-        title=_title(leading[0]) if leading else "",
+        title=_title(leading[0]) if leading else "Answer",
+        obstacles=obstacles(comparisons, runs),
         cautions=list(cautions),
         cards=cards,
         legend=legend(leading),

@@ -81,11 +81,32 @@ class CoverStep(Model):
     text: str
 
 
+class ObstacleReason(Model):
+    """A gate that made runs INVALID: `count` of them, the words of the first, the first runs and
+    how many more, and what to do."""
+
+    code: str
+    count: str
+    text: str
+    runs: list[str]
+    more: int
+    remedy: str
+
+
+class Obstacle(Model):
+    """Why nothing, or one variant, can't be compared; `reasons` are the most frequent ones."""
+
+    text: str
+    reasons: list[ObstacleReason]
+    remedy: str
+
+
 class Cover(Model):
-    """What the page shows first. `title` names the arms, `cautions` are what a reader must know
-    before the numbers."""
+    """What the page shows first. `title` names the arms, `obstacles` say what can't be compared,
+    `cautions` are what a reader must know before the numbers."""
 
     title: str
+    obstacles: list[Obstacle]
     cautions: list[Sentence]
     cards: list[CoverCard]
     legend: list[CoverStep]

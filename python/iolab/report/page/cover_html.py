@@ -6,26 +6,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
+from urllib.parse import quote
 
 from ...untrusted_text import html
-from ..model.cover_payload import Cover, CoverCard, CoverCell, CoverMatrix
+from ..model.cover_payload import Cover, CoverCard, CoverCell, CoverMatrix, Obstacle
 from ..model.statements import Sentence
 from ..words.phrases import SPACE
 
 SIGNS = {"SUSPECT": "!", "INVALID": "✕"}
 """Before a number, so that hatches and crosses are not the only sign of a verdict."""
 
+SMALL_COLUMNS = 4
+"""Columns of all matrices of a card up to which cards lie next to each other."""
+
 
 def cover_html(cover: Cover) -> str:
-    """The section of the cover; empty where no quantity was measured."""
-    if not cover.cards:
+    """The section of the cover; empty where there is nothing to say."""
+    if not cover.cards and not cover.obstacles:
         return ""
     number = count()
     cards = "".join(_card(card, place, number) for place, card in enumerate(cover.cards))
     return (
         '<section id="cover" class="cover" aria-labelledby="cover-title">'
-        f'<h2 id="cover-title">{_text(cover.title)}</h2>'
-        f"{_cautions(cover.cautions)}{_legend(cover)}"
+        f'<div class="cover-head"><h2 id="cover-title">{_text(cover.title)}</h2>{_legend(cover)}</div>'
+        f"{''.join(map(_obstacle, cover.obstacles))}{_cautions(cover.cautions)}"
         f'<div class="cards">{cards}</div></section>'
     )
 
@@ -40,6 +44,30 @@ def _cautions(sentences: Sequence[Sentence]) -> str:
         f'<li class="tone-{sentence.tone}">{_text(sentence.text)}</li>' for sentence in sentences
     )
     return f'<ul class="cautions">{items}</ul>' if items else ""
+
+
+def _obstacle(obstacle: Obstacle) -> str:
+    """What can't be compared, why, and what to do."""
+    items = []
+    for reason in obstacle.reasons:
+        links = [f'<a href="#run={quote(run)}">{_text(run)}</a>' for run in reason.runs]
+        more = f" and {reason.more} more" if reason.more else ""
+        items.append(
+            f"<li><strong>{_text(reason.count)}</strong>: {_text(reason.text)} "
+            f'<code>{_text(reason.code)}</code> <span class="quiet">({", ".join(links)}{more})</span>'
+            f"<br>{_mark_code(reason.remedy)}</li>"
+        )
+    reasons = "".join(items)
+    return (
+        f'<div class="obstacle"><p class="statement">{_text(obstacle.text)}</p>'
+        f"{f'<ul>{reasons}</ul>' if reasons else ''}<p>{_mark_code(obstacle.remedy)}</p></div>"
+    )
+
+
+def _mark_code(text: str) -> str:
+    """The page's own words; what is between backquotes is code."""
+    parts = [_text(part) for part in text.split("`")]
+    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))
 
 
 def _legend(cover: Cover) -> str:
@@ -85,7 +113,9 @@ def _card(card: CoverCard, place: int, number: Iterator[int]) -> str:
     tone, text = sentences[0]
     opened = " open" if card.is_open else ""
     heading = f"<summary><h3{tone}>{text}</h3></summary>"
-    return f'<details class="card"{opened} data-card="{place}">{heading}{body}</details>'
+    columns = sum(len(matrix.columns) for matrix in card.matrices)
+    small = " small" if 0 < columns <= SMALL_COLUMNS else ""
+    return f'<details class="card{small}"{opened} data-card="{place}">{heading}{body}</details>'
 
 
 def _sentence(sentence: Sentence) -> tuple[str, str]:

@@ -188,4 +188,7 @@ def reason_counts(runs: Iterable[Run], level: Level) -> str:
 
 
 def _full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    """A warning as a sentence; a metric that it begins with keeps its name."""
+    first = text.split(" ", 1)[0]
+    sentence = text if not first.isalpha() else text[:1].upper() + text[1:]
+    return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."

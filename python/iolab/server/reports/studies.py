@@ -197,7 +197,7 @@ def study_facts(path: Path) -> StudyFacts:
         manifest = results.manifest
         levels = Counter(run.verdict.level.value for run in results.runs)
         variants = dict.fromkeys(run.variant for run in results.runs)
-        sentences = headline(results, MOST_SENTENCES) if results.metrics() else []
+        sentences = headline(results, MOST_SENTENCES)
         return _blank_facts(path).model_copy(
             update={
                 "title": manifest.name,

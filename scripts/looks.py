@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of all pages, at four widths, light and dark, to look at one by one.
+
+`make looks PATHS="REC RESULTS"`, or `.venv/bin/python scripts/looks.py [-o DIR] PATH...`. The paths
+are recordings and results, as `iolab view` takes them, or reports (`.html`). Each scene is a state of a page, such as a
+menu or a comparison. A picture is `DIR/SCENE-WIDTH-SCHEME.png`. A page that is wider than its window,
+and an error of its script, end the command with code 1. No file of the tree changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+CHROMIUM = "/usr/bin/chromium"
+SIZES = {390: 844, 1440: 900, 1920: 1080, 3840: 2160}
+SCHEMES = ("light", "dark")
+LATENCY, OPS = "io.ops[latency]", "io.ops[op]"
+REST_MS = 900
+"""Time without a request after which a page is complete."""
+
+
+def settle(page: Any) -> None:
+    """Wait until answers arrived and are drawn."""
+    page.wait_for_timeout(200)
+    page.evaluate(
+        """rest => new Promise(done => {
+            let timer = setTimeout(done, rest);
+            const observer = new PerformanceObserver(() => { clearTimeout(timer); timer = setTimeout(done, rest); });
+            observer.observe({type: "resource"});
+            setTimeout(done, 20000);
+        })""",
+        REST_MS,
+    )
+
+
+def _graph(page: Any, statistic: str = LATENCY) -> Any:
+    graph = page.locator(f'section[data-statistic="{statistic}"]').first
+    graph.locator("canvas").first.wait_for()
+    settle(page)
+    return graph
+
+
+def _drag(page: Any, graph: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Drag over a plot, from and to shares of its width and height."""
+    graph.scroll_into_view_if_needed()
+    box = graph.locator("canvas").first.bounding_box()
+    left = 84 if box["width"] > 500 else 60
+    points = [
+        (box["x"] + left + (box["width"] - left - 90) * x, box["y"] + 6 + (box["height"] - 42) * y)
+        for x, y in (start, end)
+    ]
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    page.mouse.move(*points[1], steps=5)
+    page.mouse.up()
+
+
+def _marked(page: Any) -> None:
+    _drag(page, _graph(page), (0.6, 0.02), (0.85, 0.5))
+    page.locator(".who table").first.wait_for()
+
+
+def _odd(page: Any) -> None:
+    _graph(page)
+    page.locator("#odd").click()
+    page.locator(".odd li, .odd p").first.wait_for()
+    settle(page)
+
+
+def _listed(page: Any) -> None:
+    _marked(page)
+    page.locator(".list-ios").first.click()
+    page.locator(".io-table tbody tr").first.wait_for()
+
+
+def _layers(page: Any) -> None:
+    _listed(page)
+    page.locator(".io-table tbody th button").first.click()
+    page.locator(".io-line table tbody tr").first.wait_for()
+
+
+def _value_menu(page: Any) -> None:
+    _graph(page, OPS).locator(".values .handle, .values .drill").first.click()
+    page.locator("[role=menu]").wait_for()
+
+
+def _key(key: str, wait_for: str, statistic: str = LATENCY) -> Callable[[Any], None]:
+    def act(page: Any) -> None:
+        graph = _graph(page, statistic)
+        graph.locator("h2").first.click()
+        page.keyboard.press(key)
+        page.locator(wait_for).first.wait_for()
+
+    return act
+
+
+def _searched(page: Any) -> None:
+    _key("+", "#statistic")(page)
+    page.fill("#statistic", "latency by disk")
+
+
+def _percentiles(page: Any) -> None:
+    _graph(page).locator("select.painter").select_option(label="percentiles")
+
+
+def _coloured(page: Any) -> None:
+    graph = _graph(page)
+    graph.locator("select.by").select_option("device")
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement?.blur()")
+    page.keyboard.press("r")
+
+
+def _preview(page: Any) -> None:
+    _key("N", "dialog[open], .alert-form, form")(page)
+
+
+def _welcome(page: Any) -> None:
+    page.locator(".welcome .cards").wait_for()
+
+
+def _nothing(page: Any) -> None:
+    page.locator("main, section").first.wait_for()
+
+
+Scene = tuple[tuple[str, ...], Callable[[Any], None]]
+"""Statistics of a worksheet, and what is done on it."""
+
+WORKSHEET: dict[str, Scene] = {
+    "welcome": ((), _welcome),
+    "first-map": ((LATENCY,), _graph),
+    "two": ((LATENCY, OPS), _graph),
+    "three": (("io.ops[device]", "io.ops[offset]", "io.bytes[process]"), _nothing),
+    "files": (("file.ops[latency]", "file.bytes[file]"), _nothing),
+    "numbers": (("io.utilization[device]", "io.ops[queue]", "io.ops[size]"), _nothing),
+    "coloured": ((LATENCY,), _coloured),
+    "percentiles": ((LATENCY,), _percentiles),
+    "who": ((LATENCY,), _marked),
+    "odd": ((LATENCY,), _odd),
+    "list": ((LATENCY,), _listed),
+    "layers": ((LATENCY,), _layers),
+    "menu": ((OPS,), _value_menu),
+    "add": ((LATENCY,), _key("+", "#statistic")),
+    "search": ((LATENCY,), _searched),
+    "compare": ((LATENCY, OPS), _key("d", "#other-back")),
+    "replay": ((LATENCY, OPS), _key("P", ".replay")),
+    "sub-second": ((LATENCY,), _key("E", ".sub-second canvas")),
+    "hierarchy": (("file.bytes[file]",), _key("b", ".hierarchy", "file.bytes[file]")),
+    "marks": ((LATENCY,), _key("g", "dialog[open]")),
+    "alert": ((LATENCY,), _preview),
+    "kept": ((LATENCY,), _key("K", ".kept, main")),
+    "saved": ((LATENCY,), _key("w", "dialog[open]")),
+    "help": ((LATENCY,), _key("?", "dialog[open]")),
+}
+
+
+@contextmanager
+def service(paths: list[Path], home: Path) -> Iterator[str]:
+    """`iolab view` of the paths; its address."""
+    command = [sys.executable, "-m", "iolab", "view", *map(str, paths), "--port", "0"]
+    environment = {**os.environ, "XDG_DATA_HOME": str(home), "XDG_STATE_HOME": str(home)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+class Camera:
+    """Takes pictures of scenes, and collects what is wrong with their pages."""
+
+    def __init__(self, browser: Any, output: Path, widths: list[int], schemes: list[str]) -> None:
+        self.browser = browser
+        self.output = output
+        self.widths = widths
+        self.schemes = schemes
+        self.problems: list[str] = []
+
+    def take(
+        self, name: str, token_url: str, address: str, act: Callable[[Any], None], whole: bool
+    ) -> None:
+        """A scene at all widths, in all schemes; `whole`: the page from top to end, once more."""
+        for width in self.widths:
+            for scheme in self.schemes:
+                label = f"{name}-{width}-{scheme}"
+                context = self.browser.new_context(
+                    viewport={"width": width, "height": SIZES.get(width, 1000)},
+                    color_scheme=scheme,
+                )
+                page = context.new_page()
+                page.set_default_timeout(20_000)
+                page.on("pageerror", lambda error, label=label: self._note(label, str(error)))
+                try:
+                    if token_url:
+                        page.goto(token_url)
+                        page.wait_for_timeout(100)
+                    page.goto(address)
+                    act(page)
+                    settle(page)
+                except Exception as error:
+                    self._note(label, str(error).splitlines()[0])
+                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                    self._note(label, "the page is wider than the window")
+                page.screenshot(path=self.output / f"{label}.png")
+                if whole:
+                    page.screenshot(path=self.output / f"{label}-whole.png", full_page=True)
+                context.close()
+
+    def _note(self, label: str, problem: str) -> None:
+        self.problems.append(f"{label}: {problem}")
+        print(self.problems[-1], file=sys.stderr)
+
+
+def walk(camera: Camera, url: str, only: list[str]) -> None:
+    """All scenes of a service."""
+    base = f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
+    page = camera.browser.new_page()
+    page.goto(url)
+    settle(page)
+    served = page.evaluate(
+        """async () => {
+            const answers = ["/api/v1/start", "/api/v1/recordings"].map(async path => {
+                const answer = await fetch(path);
+                return answer.ok ? answer.json() : {};
+            });
+            return Promise.all(answers);
+        }"""
+    )
+    page.close()
+    studies = [study["name"] for study in served[0].get("studies", [])]
+    recordings = [item["name"] for item in served[1].get("recordings", [])]
+
+    def is_wanted(name: str) -> bool:
+        return not only or any(word in name for word in only)
+
+    if is_wanted("start"):
+        camera.take("start", url, f"{base}/start", _nothing, whole=False)
+    for number, study in enumerate(studies):
+        name = f"report-{number}"
+        if is_wanted(name):
+            camera.take(name, url, f"{base}/report/{quote(study)}", _nothing, whole=True)
+    for number, recording in enumerate(recordings):
+        for scene, (statistics, act) in WORKSHEET.items():
+            name = f"{scene}-{number}" if number else scene
+            if is_wanted(name):
+                graphs = "".join(f"&graph={quote(statistic)}" for statistic in statistics)
+                camera.take(
+                    name,
+                    url,
+                    f"{base}/worksheet#recording={quote(recording)}{graphs}",
+                    act,
+                    whole=False,
+                )
+
+
+def main() -> int:
+    """Take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", type=Path, nargs="+")
+    parser.add_argument("-o", "--output", type=Path, default=Path("build/looks"))
+    parser.add_argument("--only", action="append", default=[], help="words of scenes")
+    parser.add_argument("--width", type=int, action="append")
+    parser.add_argument("--scheme", choices=SCHEMES, action="append")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        camera = Camera(
+            browser, args.output, args.width or list(SIZES), args.scheme or list(SCHEMES)
+        )
+        pages = [path for path in args.paths if path.suffix == ".html"]
+        for path in pages:
+            if not args.only or any(word in path.stem for word in args.only):
+                camera.take(path.stem, "", path.resolve().as_uri(), _nothing, whole=True)
+        if served := [path for path in args.paths if path not in pages]:
+            with service(served, Path(home)) as url:
+                walk(camera, url, args.only)
+        browser.close()
+    print(f"{len(list(args.output.glob('*.png')))} pictures in {args.output}")
+    return 1 if camera.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
