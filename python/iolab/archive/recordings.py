@@ -18,9 +18,8 @@ from ..recording.base.metadata import ClockKind, Facts
 from ..recording.base.schema import SAMPLES
 from ..recording.catalogue import Catalogue
 from ..recording.ledger import Contents, Numbered
-from ..recording.read.damage import read_ledgers
 from ..recording.read.recording import Recording
-from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
+from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment, read_ledgers
 from . import tables
 from .retention import Deleted, Tier, read_deleted
 from .rollups import ArchivedStatistic, Part, Parts, effective_parts, parse_statistics, read_parts
@@ -30,7 +29,7 @@ from .tables import Table
 from .upload.push import DELETED_BEFORE
 
 if TYPE_CHECKING:
-    from ..recording.segments.unsealed import UnsealedRows
+    from ..recording.segments.hot import UnsealedRows
     from .spark import Cluster
 
 Span = tuple[int, int]
@@ -145,7 +144,7 @@ class ArchivedEvents(Recording):
     def _samples(self) -> UnsealedRows | None:
         import pyarrow.compute as pc
 
-        from ..recording.segments.unsealed import UnsealedRows, split_by_source
+        from ..recording.segments.hot import UnsealedRows, split_by_source
 
         rows = self.archive.read(tables.SAMPLES, row_filter([self.key]))
         listed = self.archive.read(

@@ -22,7 +22,7 @@ from ..segments.segments import MAP_NAMES, Segment, part_of
 from .trace import STDIN, Trace
 
 if TYPE_CHECKING:
-    from ..segments.unsealed import UnsealedRows
+    from ..segments.hot import UnsealedRows
     from .summary import RecordingSummary
 
 SHOWN = 5
