@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ...recording.catalogue import Catalogue
     from ...recording.read.recording import Recording, Segment
-    from ...recording.segments.unsealed import UnsealedRows
+    from ...recording.segments.hot import UnsealedRows
 
 Span = tuple[int, int]
 """From (ns) up to, not including, until (ns)."""

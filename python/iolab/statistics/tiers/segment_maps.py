@@ -21,8 +21,7 @@ from ...recording.base.grids import WITHOUT, Grid, LogLinear
 from ...recording.base.layout import MAPS
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
-from ...recording.segments.joined_maps import coarse_maps_of_line
-from ...recording.segments.segments import Segment, first_of, part_of
+from ...recording.segments.segments import Segment, coarse_maps_of_line, first_of, part_of
 from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window, field_of
