@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .. import registry
 from ..compare.compare import compare
@@ -55,9 +56,12 @@ def pull_request_markdown(
     lines += ["", *_builds_table(builds)]
     notes = study_notes(results.runs, results.standing, results.manifest.imported)
     renderer = registry.load("renderer", "markdown")()
+    stated: set[str] = set()
     for metric in dict.fromkeys(sentence.section for sentence in sentences if sentence.section):
         comparison = compare(results.runs, metric, baseline=results.manifest.baseline, notes=notes)
-        lines += ["", renderer.render(comparison).rstrip("\n")]
+        new = tuple(note for note in comparison.warnings if note.text not in stated)
+        stated |= {note.text for note in new}
+        lines += ["", renderer.render(replace(comparison, warnings=new)).rstrip("\n")]
     lines += ["", "### Environment", ""]
     facts = {fact.name: ", ".join(fact.values) for fact in environment(results)}
     known = {**machine, **{name: facts[name] for name in FACTS if name in facts}}

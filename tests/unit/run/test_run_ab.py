@@ -218,6 +218,8 @@ def test_a_comparison_leaves_results_report_and_summary(
     summary = (tmp_path / "out/summary.md").read_text("utf-8")
     assert "## s: 2.3 against 2.1" in summary
     assert len(re.findall(r"2 runs", summary)) == 1
+    notes = re.findall(r"(?m)^note: .*", summary)
+    assert len(notes) == len(set(notes))
     assert "| sources | old | new |" in summary
     assert "### write.iops: IOPS, writes" in summary
     assert "- disks: 2 of 8.00 GiB, 170 IOPS each" in summary
