@@ -8,6 +8,7 @@ hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or
 IOLAB_BENCH_FOLDER: a directory for the archive, which is not removed. The next run pushes the hosts
 that it lacks. IOLAB_BENCH_QUESTION: a word of the question to ask (all). IOLAB_BENCH_ROUNDS: pairs
 of it and the count (3). IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
+IOLAB_BENCH_APART_NS: time between two I/Os of a host (100,000: 10 thousand a second).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ EVENTS = int(os.environ.get("IOLAB_BENCH_EVENTS", "8000000"))
 HOSTS = int(os.environ.get("IOLAB_BENCH_HOSTS", "4"))
 ENGINE = os.environ.get("IOLAB_BENCH_ENGINE")
 SEGMENT = 500_000
-APART_NS = 100_000
+APART_NS = int(os.environ.get("IOLAB_BENCH_APART_NS", "100000"))
 SLOW = 1.5
 ROUNDS = int(os.environ.get("IOLAB_BENCH_ROUNDS", "3"))
 QUESTION = os.environ.get("IOLAB_BENCH_QUESTION", "")

@@ -25,7 +25,7 @@ from iolab.recording.write.ingest import ingest
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.queries.drill import ios
-from iolab.statistics.language import host_names
+from iolab.statistics.ask import aliases
 from iolab.statistics.question import Question
 from support.counters import disk, kept
 from support.golden import Golden
@@ -442,10 +442,10 @@ def test_a_file_without_a_readable_line(
 @pytest.fixture
 def own_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The names that a command uses end with the test."""
-    monkeypatch.setenv(host_names.VARIABLE, "")
-    host_names.host_names.cache_clear()
+    monkeypatch.setenv(aliases.VARIABLE, "")
+    aliases.host_names.cache_clear()
     yield
-    host_names.host_names.cache_clear()
+    aliases.host_names.cache_clear()
 
 
 @pytest.mark.usefixtures("own_names")

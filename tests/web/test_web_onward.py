@@ -19,7 +19,7 @@ from iolab.server.http.actions import state_in
 from iolab.server.http.serve import Listener
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.browser import expect
 from support.gestures import marked
 from support.recordings import SECOND, START, events

@@ -152,6 +152,7 @@ fn descriptions_that_lack_something_say_what() {
         ("name: x\nID: many\n", "no number"),
         ("name: x\nID: 1\n\tfield:int a;\toffset:x;\tsize:4;\n", "cannot read the field"),
         ("name: x\nID: 1\n\tfield:int a;\toffset:99999999;\tsize:4;\n", "cannot read the field"),
+        ("name: x\nID: 1\n\tfield:", "ends within a field"),
     ] {
         assert!(Format::parse(bad).unwrap_err().0.contains(words), "{bad}");
     }

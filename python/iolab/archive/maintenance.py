@@ -24,7 +24,8 @@ TARGET_BYTES = 32 << 20
 SNAPSHOT_AGE_NS = 86_400 * 10**9
 """Age at which snapshots are deleted: no reader and no push takes that long."""
 _COMPACTED = (
-    tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.SEGMENTS, *tables.ROLLUPS.values(),
+    tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.COARSE_MAPS, tables.SEGMENTS,
+    *tables.ROLLUPS.values(),
 )  # fmt: skip
 
 Progress = Callable[[int, int], None]

@@ -18,19 +18,18 @@ from ..recording.base.metadata import ClockKind, Facts
 from ..recording.base.schema import SAMPLES
 from ..recording.catalogue import Catalogue
 from ..recording.ledger import Contents, Numbered
-from ..recording.read.damage import read_ledgers
 from ..recording.read.recording import Recording
-from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment
+from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment, read_ledgers
 from . import tables
 from .retention import Deleted, Tier, read_deleted
 from .rollups import ArchivedStatistic, Part, Parts, effective_parts, parse_statistics, read_parts
-from .scan import DataFile, data_files, recorded, row_filter
+from .scan import DataFile, data_files, row_filter, to_recorded
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
 from .upload.push import DELETED_BEFORE
 
 if TYPE_CHECKING:
-    from ..recording.segments.unsealed import UnsealedRows
+    from ..recording.segments.hot import UnsealedRows
     from .spark import Cluster
 
 Span = tuple[int, int]
@@ -145,7 +144,7 @@ class ArchivedEvents(Recording):
     def _samples(self) -> UnsealedRows | None:
         import pyarrow.compute as pc
 
-        from ..recording.segments.unsealed import UnsealedRows, split_by_source
+        from ..recording.segments.hot import UnsealedRows, split_by_source
 
         rows = self.archive.read(tables.SAMPLES, row_filter([self.key]))
         listed = self.archive.read(
@@ -160,7 +159,7 @@ class ArchivedEvents(Recording):
         rows = rows.filter(pc.is_in(rows["segment"], listed["segment"].combine_chunks()))
         batches = [
             part
-            for batch in recorded(rows, SAMPLES).to_batches()
+            for batch in to_recorded(rows, SAMPLES).to_batches()
             for part in split_by_source(batch)
         ]
         return UnsealedRows(batches, SAMPLES) if batches else None

@@ -38,7 +38,7 @@ LASTING: Sequence[tuple[Tier, ...]] = (("events", "maps"), ("1s", "1m", "1h"))
 
 TABLES: Mapping[str, tuple[Table, ...]] = {
     "events": (tables.EVENTS, tables.SAMPLES),
-    "maps": (tables.SEGMENT_MAPS,),
+    "maps": (tables.COARSE_MAPS, tables.SEGMENT_MAPS),
     **{tier: (table,) for tier, table in tables.ROLLUPS.items()},
 }
 

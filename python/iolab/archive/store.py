@@ -195,11 +195,15 @@ class Archive:
             ).to_arrow()
             return rows
 
+    def has(self, table: Table) -> bool:
+        """Whether it has a table: an archive of an older iolab may lack it."""
+        with explain_errors(self.url, "read the catalog"):
+            name = f"{NAMESPACE}.{table.name}"
+            return name in self._tables or bool(self._catalog.table_exists(name))
+
     def read_if_present(self, table: Table, where: Any = None) -> pa.Table:
         """As `read`, without rows where an archive of an older iolab lacks the table."""
-        with explain_errors(self.url, "read the catalog"):
-            is_present = self._catalog.table_exists(f"{NAMESPACE}.{table.name}")
-        return self.read(table, where) if is_present else table.columns.empty_table()
+        return self.read(table, where) if self.has(table) else table.columns.empty_table()
 
     def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
         """Rows of a table that meet an expression, batch by batch."""

@@ -87,27 +87,41 @@ SAMPLES = Table(
 )
 """One row a reading of a counter."""
 
-SEGMENT_MAPS = Table(
-    "segment_maps",
-    pa.schema(
-        [
-            *_PLACE,
-            pa.field("map", pa.string(), nullable=False),
-            pa.field("second_ns", pa.int64(), nullable=False),
-            pa.field("op", pa.string(), nullable=False),
-            pa.field("device", pa.string()),
-            pa.field("index", pa.int64(), nullable=False),
-            pa.field("width_bytes", pa.int64()),
-            pa.field("count", pa.int64(), nullable=False),
-            pa.field("time_ns_sum", pa.int64(), nullable=False),
-        ]
-    ),
-    ("day", "source", "host"),
-    ("map", "second_ns"),
-)
+
+def _maps(name: str) -> Table:
+    """A table of segment maps."""
+    return Table(
+        name,
+        pa.schema(
+            [
+                *_PLACE,
+                pa.field("map", pa.string(), nullable=False),
+                pa.field("second_ns", pa.int64(), nullable=False),
+                pa.field("op", pa.string(), nullable=False),
+                pa.field("device", pa.string()),
+                pa.field("index", pa.int64(), nullable=False),
+                pa.field("width_bytes", pa.int64()),
+                pa.field("count", pa.int64(), nullable=False),
+                pa.field("time_ns_sum", pa.int64(), nullable=False),
+            ]
+        ),
+        ("day", "source", "host"),
+        ("map", "second_ns"),
+    )
+
+
+SEGMENT_MAPS = _maps("segment_maps")
 """Sums by second, operation, device and bucket of a map. The map is io.latency, io.offset or io.size.
 The index is the bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset). Index 4294967295
 has the I/Os without the value."""
+
+COARSE_S = 100
+"""Seconds of a sum in `COARSE_MAPS`. Longer columns are multiples of it, as they are 1, 2 or 5 times
+a power of ten."""
+
+COARSE_MAPS = _maps(f"segment_maps_{COARSE_S}s")
+"""As `SEGMENT_MAPS`, by 100 s from the epoch on, and by segment. second_ns: start of the 100 s. Segments
+of an older iolab have no such rows."""
 
 SEGMENTS = Table(
     "segments",
@@ -291,7 +305,8 @@ deleted rows are before `until_ns`. The JSON list `unmapped` has segments that h
 events were deleted."""
 
 TABLES = (
-    EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS, HOSTS, DELETED,
+    EVENTS, SAMPLES, SEGMENT_MAPS, COARSE_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS, OBSERVATIONS,
+    HOSTS, DELETED,
     *ROLLUPS.values(), ROLLUP_PARTS,
 )  # fmt: skip
 

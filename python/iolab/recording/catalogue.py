@@ -29,24 +29,26 @@ from .base.layout import (
     sealed_statuses,
     telling,
 )
-from .base.lock import Told, read_lock
+from .base.lock import Told, is_written, read_lock
 from .base.loss_log import Noted, damage, is_time, loss_of
 from .base.metadata import Facts, facts_identity, read_facts
 from .ledger import Numbered
-from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers
-from .segments.joined_maps import find_wrong_files, put_joined
+from .read.damage import Damage, damaged_lists
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
+    Ledgers,
     SealedFile,
     Segment,
+    find_wrong_files,
     maps_of_line,
+    put_joined,
+    read_ledgers,
     sealed_files,
 )
 
 if TYPE_CHECKING:
-    from .segments.hot import HotRead, HotReader
-    from .segments.unsealed import UnsealedRows
+    from .segments.hot import HotRead, HotReader, UnsealedRows
 
 TRIES = 5
 """Readings of a recording that changes during each of them; the last one counts."""
@@ -270,7 +272,7 @@ class Catalogue:
             return None
         # not without rows: pyarrow takes its time to load
         from .base.schema import schema_of
-        from .segments.unsealed import UnsealedRows
+        from .segments.hot import UnsealedRows
 
         return UnsealedRows(batches, schema_of(kind))
 

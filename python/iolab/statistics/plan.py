@@ -5,26 +5,79 @@ read for it.
 A tier is a kind of data that has sums: roll-ups, segment maps, events, counters, a trace. The plan
 divides all I/Os of the question into spans and takes the cheapest tier for each, so that every I/O
 is in exactly one span. A new kind of data needs a class with the methods of `Tier`, nothing here.
+
+Tiers give sums in the common forms `Sums`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..errors import FormatError, IolabError, UsageError
 from ..files import map_regular
+from ..recording.base.counts import HeatCounts
 from ..recording.base.grids import Grid
 from .engine.windows import Window
-from .language.names import places_asked
-from .question import Question
-from .sums import Bounds, Sums
+from .question import Question, places_asked
+from .tiers.readings import Spread
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Columns of time. source: of the events. base_ns: start of column 0. interval_ns: length of a
+    column. columns: how many. span: from, until (ns)."""
+
+    source: str
+    base_ns: int
+    interval_ns: int
+    columns: int
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Sums by column of time and key.
+
+    Attributes:
+        rows: columns of equal length, by name.
+            c: column of time. k: key, masked for the sum of other keys. n: the sum.
+            lacking: I/Os that add nothing, as they have no size.
+            every: number of all keys, absent unless some were summed up.
+        notes: about the sums. axis: columns of a trace, known after reading.
+    """
+
+    rows: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    axis: Axis | None = None
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Growth of counters in columns of time, by object. notes: about it."""
+
+    spreads: tuple[Spread, ...]
+    notes: tuple[str, ...] = ()
+
+
+Sums: TypeAlias = "Numbers | HeatCounts | Growth"
+"""Numbers for a series or stack; counts by time and value for a map; growth of counters."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least and largest value that I/Os have, None without any. `width`: both are starts of equal
+    buckets of this width."""
+
+    ends: tuple[int, int] | None
+    width: int = 1
+
 
 UNSEALED = 2**62
 """The number of all segments that are not sealed."""

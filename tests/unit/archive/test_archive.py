@@ -30,7 +30,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.archives import readings
 from support.depth import depth
 from support.recordings import SECOND, START, events, rows_of
@@ -137,9 +137,9 @@ def test_sessions_and_the_gap_between_them_arrive(tmp_path: Path, archive: Archi
         writer.tick(START + 15 * SECOND)
     push(path, archive)
     fetch(archive, tmp_path / "back", choose(archive))
-    gaps = [gap.span for gap in Recording(path).unrecorded()]
+    gaps = [gap.span for gap in Recording(path).unrecorded_spans()]
     assert len(gaps) == 1
-    assert [gap.span for gap in Recording(tmp_path / "back").unrecorded()] == gaps
+    assert [gap.span for gap in Recording(tmp_path / "back").unrecorded_spans()] == gaps
 
 
 def test_a_second_push_adds_what_is_new_only(tmp_path: Path, archive: Archive) -> None:
@@ -171,7 +171,7 @@ def test_what_is_not_archived_yet_is_a_gap_of_the_fetched_recording(
         push(tmp_path / "rec", archive)
     until_ns = START + 10 * SECOND
     fetch(archive, tmp_path / "back", choose(archive), until_ns=until_ns)
-    spans = {gap.span for gap in Recording(tmp_path / "back").unrecorded()}
+    spans = {gap.span for gap in Recording(tmp_path / "back").unrecorded_spans()}
     assert spans == {(START + SEGMENT_S * SECOND, until_ns)}
 
 
@@ -203,12 +203,13 @@ def test_a_push_killed_between_two_commits_is_completed_without_doubles(
     assert archived(archive, tables.SAMPLES) == 60
     fetch(archive, tmp_path / "back", choose(archive))
     assert rows(tmp_path / "back", "events") == rows(tmp_path / "rec", "events")
-    counts = archive.read(tables.SEGMENT_MAPS).to_pylist()
-    by_map = {
-        name: sum(row["count"] for row in counts if row["map"] == name)
-        for name in ("io.latency", "io.offset", "io.size")
-    }
-    assert set(by_map.values()) == {choose(archive).events}
+    for table in (tables.SEGMENT_MAPS, tables.COARSE_MAPS):
+        counts = archive.read(table).to_pylist()
+        by_map = {
+            name: sum(row["count"] for row in counts if row["map"] == name)
+            for name in ("io.latency", "io.offset", "io.size")
+        }
+        assert set(by_map.values()) == {choose(archive).events}
 
 
 PUSH = (
@@ -454,6 +455,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         "rollups_1s",
         "samples",
         "segment_maps",
+        "segment_maps_100s",
         "segments",
     ]
 

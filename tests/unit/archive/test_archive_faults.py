@@ -99,7 +99,7 @@ def test_two_pushers_of_copies_of_a_recording_archive_each_row_once(
     sizes = archive.size()
     expected = {"events": 400, "samples": 20, "segments": 3, "recordings": 1, "marks": 0}
     assert {name: sizes[name][0] for name in expected} == expected
-    for of in (tables.SEGMENT_MAPS, tables.COVERAGE):
+    for of in (tables.SEGMENT_MAPS, tables.COARSE_MAPS, tables.COVERAGE):
         rows = [repr(row) for row in archive.read(of).to_pylist()]
         assert len(set(rows)) == len(rows) > 0
     assert capfd.readouterr().err == ""

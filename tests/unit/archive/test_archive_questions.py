@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from iolab.archive import Archive, push, tables
 from iolab.archive import push as push_function
 from iolab.archive.recordings import ArchivedEvents, open_recordings
+from iolab.archive.store import expressions
 from iolab.errors import IolabError, UsageError
 from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
@@ -28,8 +30,7 @@ from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
 from iolab.statistics.ask.query import explain, heat, query
 from iolab.statistics.engine.joint import Joint
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from iolab.statistics.tiers import archive_engines
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import SOURCES, answer_of, append, questions, record
@@ -63,6 +64,91 @@ def test_an_archive_answers_as_the_recording_does(
     [recording] = [item for item in archived(archive) if item.archived.host == host]
     text, asked = question
     assert answer_of(recording, text, **asked) == answer_of(recordings[host], text, **asked)
+
+
+@pytest.fixture(scope="module")
+def coarse_fleet(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[dict[str, Recording], Archive]:
+    """As `fleet`, with coarse maps of 2 s, which cut segments of 5 s."""
+    base = tmp_path_factory.mktemp("coarse")
+    archive = Archive.open(str(base / "archive"), create=True)
+    recordings = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "COARSE_S", 2)
+        for seed, host in enumerate(("db1", "db2")):
+            record(base / host, segments=3 + seed, host=host, seed=seed)
+            push(base / host, archive)
+            recordings[host] = Recording(base / host)
+    return recordings, archive
+
+
+@settings(max_examples=depth(16, 500), deadline=None)
+@given(
+    host=st.sampled_from(("db1", "db2")),
+    question=questions(),
+    interval_s=st.sampled_from((2, 4, 10)),
+    y=st.sampled_from(("[latency]", "[offset]", "[size]", "[op]", "")),
+)
+def test_coarse_maps_answer_as_the_recording_does(
+    coarse_fleet: tuple[dict[str, Recording], Archive],
+    host: str,
+    question: tuple[str, dict[str, Any]],
+    interval_s: int,
+    y: str,
+) -> None:
+    recordings, archive = coarse_fleet
+    [recording] = [item for item in archived(archive) if item.archived.host == host]
+    asked = {**question[1], "interval_ns": interval_s * SECOND}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "COARSE_S", 2)
+        answer = answer_of(recording, f"io.ops{y}", **asked)
+    assert answer == answer_of(recordings[host], f"io.ops{y}", **asked)
+
+
+def test_columns_of_100_s_are_read_from_coarse_maps(tmp_path: Path) -> None:
+    facts = Facts("db1", "realtime", {"kind": "record"}, {"block": {}})
+    begin = Begun(START, 0, START)
+    with RecordingWriter.begin(tmp_path / "rec", facts, begun=begin) as writer:
+        for number in range(5):
+            start_ns = START + number * 70 * SECOND
+            writer.append_events(events(700, number, start_ns=start_ns, per_s=10))
+            writer.seal()
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    push(tmp_path / "rec", archive)
+    rows = {table: archive.read(table) for table in (tables.SEGMENT_MAPS, tables.COARSE_MAPS)}
+    counts = {sum(table["count"].to_pylist()) for table in rows.values()}
+    assert counts == {3 * archive.recordings()[0].events}
+    assert rows[tables.COARSE_MAPS].num_rows < rows[tables.SEGMENT_MAPS].num_rows
+    begins = set(rows[tables.COARSE_MAPS]["second_ns"].to_pylist())
+    assert all(second_ns % (100 * SECOND) == 0 for second_ns in begins)
+
+    def rows_read(interval_s: int, **asked: Any) -> int:
+        """Rows of the data files of a question, of which the answer is that of the recording."""
+        [recording] = archived(archive)
+        asked = {"interval_ns": interval_s * SECOND, **asked}
+        for text in ("io.ops[latency]", "io.ops[op]", "io.ops[offset]"):
+            answer = answer_of(recording, text, **asked)
+            assert answer == answer_of(Recording(tmp_path / "rec"), text, **asked)
+        [part] = explain(recording, "io.ops[latency]", **asked).parts()
+        return int(part.rows or 0)
+
+    fine, coarse = rows[tables.SEGMENT_MAPS].num_rows, rows[tables.COARSE_MAPS].num_rows
+    block_ns = START // (100 * SECOND) * 100 * SECOND
+    assert rows_read(100) == rows_read(200) == coarse
+    assert rows_read(10) == rows_read(50) == fine
+    assert (
+        rows_read(100, from_ns=block_ns + 100 * SECOND, until_ns=block_ns + 300 * SECOND) == coarse
+    )
+    # ends within 100 s
+    assert rows_read(100, from_ns=block_ns + 101 * SECOND) == fine
+    # an archive of an older iolab lacks sums of some segments, or the table
+    where = expressions().EqualTo("segment", 2)
+    archive.commit(tables.COARSE_MAPS, lambda change: change.delete(where))
+    assert rows_read(100) == fine
+    archive._catalog.drop_table(f"{tables.NAMESPACE}.{tables.COARSE_MAPS.name}")
+    archive = Archive.open(archive.url)
+    assert rows_read(100) == fine
 
 
 def ask_together(recordings: Sequence[ArchivedEvents], text: str, **asked: Any) -> list[Any]:
@@ -295,7 +381,7 @@ def test_files_that_another_engine_compacted_give_the_same_answers(tmp_path: Pat
         ]
 
     before = answers()
-    for table in (tables.EVENTS, tables.SEGMENT_MAPS):
+    for table in (tables.EVENTS, tables.SEGMENT_MAPS, tables.COARSE_MAPS):
         rows = archive.read(table)
         archive.commit(table, lambda change, rows=rows: change.overwrite(rows))
     assert answers() == before

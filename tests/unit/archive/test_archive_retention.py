@@ -20,7 +20,7 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.archives import SEGMENT_S, record
 from support.recordings import SECOND, START
 
@@ -104,6 +104,7 @@ def test_maps_are_deleted_after_the_events(archive: Archive) -> None:
     total = ask(archive, "io.ops").total
     delete(archive, events=3, maps=1)
     assert set(rows_of(archive, tables.SEGMENT_MAPS)) == {2, 3, 4}
+    assert set(rows_of(archive, tables.COARSE_MAPS)) == {2, 3, 4}
     answer = ask(archive, "io.ops")
     assert isinstance(answer, Series)
     assert 0 < answer.total < total

@@ -28,7 +28,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.depth import depth
 from support.recordings import SECOND, START, events, samples
 

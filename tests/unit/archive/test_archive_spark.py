@@ -39,7 +39,7 @@ from iolab.statistics.engine.cells import bucket_sql
 from iolab.statistics.engine.engine import Engine
 from iolab.statistics.engine.joint import Joint
 from iolab.statistics.kept.archiving import kept_statistics
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import answer_of, questions, record
 from support.depth import depth

@@ -212,7 +212,7 @@ def test_one_signal_ends_all(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--host", "a@b", "--host", "a@b"], "'a@b' is named twice"),
+        (["--host", "a@b", "--host", "a@b"], "'a@b' is given twice"),
         (["--host", "a@b", "--host", "x"], "'x' names no host"),
     ],
 )

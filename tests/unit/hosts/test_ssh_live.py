@@ -124,11 +124,19 @@ def test_several_hosts_have_a_row_each_and_a_lost_host_does_not_end_the_others(
         assert sessions[-1]["until_ns"] is not None
 
 
-def test_a_host_that_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_that_is_given_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["live", "--host", "root@there", "--host", "root@there", "-o", str(tmp_path / "all")]
     assert run(words) == 2
-    assert "named twice" in capsys.readouterr().err
+    assert "given twice" in capsys.readouterr().err
     assert not (tmp_path / "all").exists()
+
+
+def test_hosts_with_the_same_directory_name(tmp_path: Path) -> None:
+    hosts = ("root@[fe80::1]", "root@fe80-1", "root@[fe80:1]")
+    places = live._places(hosts, tmp_path)
+    assert list(places) == list(hosts)
+    assert len(set(places.values())) == len(hosts)
+    assert {place.parent for place in places.values()} == {tmp_path}
 
 
 def test_places_of_hosts(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.waiting import PATIENCE
 
 SECOND = 10**9

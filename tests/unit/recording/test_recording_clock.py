@@ -12,7 +12,7 @@ import pytest
 
 from iolab.recording.base.metadata import Begun, Facts
 from iolab.recording.read.recording import Recording
-from iolab.recording.segments.segments import write_segment
+from iolab.recording.segments.sealing import write_segment
 from iolab.recording.write import writer as writing
 from iolab.recording.write.writer import RecordingWriter
 from support.clocks import SetClock

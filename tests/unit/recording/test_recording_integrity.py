@@ -28,8 +28,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import heat, query
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from support.recordings import SECOND, START, events, samples
 
 SEGMENTS_MADE, LENGTH = 4, 10

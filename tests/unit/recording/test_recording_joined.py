@@ -15,11 +15,10 @@ from iolab.clock import FakeClock
 from iolab.recording import catalogue, ledger
 from iolab.recording.base import layout
 from iolab.recording.base.grids import Linear
-from iolab.recording.read import damage
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
-from iolab.recording.segments.joined_maps import map_paths
-from iolab.recording.segments.segments import noted_segments, read_list
+from iolab.recording.segments import segments
+from iolab.recording.segments.segments import map_paths, noted_segments, read_list
 from iolab.recording.write import joining, retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.query import explain, heat, query
@@ -98,7 +97,7 @@ def listed_files(path: Path) -> set[Path]:
 
 
 def trouble(path: Path) -> list[str]:
-    return [str(place.relative_to(path)) for place, _ in Recording(path).damaged()]
+    return [str(place.relative_to(path)) for place, _ in Recording(path).damaged_files()]
 
 
 def test_joined_maps_have_the_same_answers_and_fewer_files(path: Path) -> None:
@@ -164,7 +163,7 @@ def test_a_reader_never_lacks_maps_that_are_joined_meanwhile(
 ) -> None:
     before = answers(path)
     writer = reopen(path)
-    read_ledgers = damage.read_ledgers
+    read_ledgers = segments.read_ledgers
     joins = iter(range(100))
 
     def read_and_join(directory: Path) -> Any:

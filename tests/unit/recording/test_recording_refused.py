@@ -17,7 +17,7 @@ from iolab.errors import ResultsError
 from iolab.recording.base import layout, metadata
 from iolab.recording.base.metadata import Begun
 from iolab.recording.read.recording import Recording
-from iolab.recording.segments import segments
+from iolab.recording.segments import sealing, segments
 from iolab.recording.write import retention
 from iolab.recording.write.writer import PutOffError, RecordingWriter
 from support.recordings import SECOND, START, events, samples
@@ -153,9 +153,9 @@ def test_what_can_not_be_sealed_for_a_moment_is_sealed_later(
         writer.append_events(events(10, 7, start_ns=clock.realtime_ns()))
         clock.sleep(60)
         refuse: list[Callable[..., Any]] = [full]
-        really = segments._write_events
+        really = sealing._write_events
         monkeypatch.setattr(
-            segments,
+            sealing,
             "_write_events",
             lambda *asked: refuse.pop()(*asked) if refuse else really(*asked),
         )
@@ -239,7 +239,7 @@ def test_a_session_that_can_not_be_sealed_ends_where_the_clock_is_set(
     with made(path, clock, 0) as writer:
         writer.append_events(events(10, start_ns=START))
         with monkeypatch.context() as patch:
-            patch.setattr(segments, "_write_events", full)
+            patch.setattr(sealing, "_write_events", full)
             writer.renew(Begun(START + 500 * SECOND, 0, START + 500 * SECOND))
         assert [each.kind for each in Recording(path).segments()] == ["hot"]
         clock.sleep(10)

@@ -15,7 +15,7 @@ from iolab.errors import ResultsError
 from iolab.recording import ledger
 from iolab.recording.base import layout
 from iolab.recording.read.recording import Recording
-from iolab.recording.segments import segments
+from iolab.recording.segments import sealing
 from iolab.recording.segments.segments import noted_segments
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
@@ -299,7 +299,7 @@ def test_a_segment_that_is_half_sealed_is_looked_at_again(
         writer.append_events(events(10))
         writer.append_samples(samples(50))
         with monkeypatch.context() as patch:
-            patch.setattr(segments, "_write_samples", full)
+            patch.setattr(sealing, "_write_samples", full)
             with pytest.raises(ResultsError, match="No space left"):
                 writer.seal()
         clock.sleep(1)

@@ -27,8 +27,7 @@ from iolab.statistics.kept.files.definitions import Definition
 from iolab.statistics.kept.files.paths import TIERS
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from support.recordings import SECOND, START, events, samples
 
 WHY = "suspended: recording took 80 % of all CPU time"
@@ -150,7 +149,7 @@ def test_a_gap_that_was_open_when_the_recorder_was_killed_lasts_until_the_end_of
     facts["sessions"][0]["until_ns"] = at(12)
     facts["sessions"].append({**facts["sessions"][0], "from_ns": at(20), "until_ns": at(22)})
     (tmp_path / "r/recording.json").write_text(json.dumps(facts))
-    assert [each.span for each in Recording(tmp_path / "r").unrecorded()] == [
+    assert [each.span for each in Recording(tmp_path / "r").unrecorded_spans()] == [
         (at(4), at(12)),
         (at(12), at(20)),
     ]

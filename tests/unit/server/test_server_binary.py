@@ -131,7 +131,7 @@ def test_counts_beyond_32_bits_are_binary_as_well() -> None:
     from iolab.recording.base.counts import HeatCounts
     from iolab.recording.base.grids import LogLinear
     from iolab.server.queries.binary import encode
-    from iolab.statistics.language.names import parse
+    from iolab.statistics.question import parse
 
     whole = np.array([0, 1], dtype=np.int64)
     counts = HeatCounts(

@@ -28,7 +28,7 @@ from iolab.server.queries.routes import ROUTES
 from iolab.statistics.ask.attribution import Rectangle
 from iolab.statistics.ask.single_ios import list_ios
 from iolab.statistics.kept import manage
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.depth import depth
 from support.recordings import START
 from support.service import TOKEN, watched

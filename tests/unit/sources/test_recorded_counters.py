@@ -19,7 +19,7 @@ from iolab.run.study import run_study
 from iolab.sources.counters import CounterOptions
 from iolab.sources.recorded_counters import RecordedCounters
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.acting import Listener, fake_host
 
 

@@ -24,8 +24,8 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.cells import lower_bounds
-from iolab.statistics.language.names import parse
 from iolab.statistics.question import Question as AskedQuestion
+from iolab.statistics.question import parse
 from support.depth import depth
 from support.joined import shorten_joins
 from support.recordings import SECOND, START, events

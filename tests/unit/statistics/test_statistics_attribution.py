@@ -26,7 +26,7 @@ from iolab.statistics.ask.attribution import (
     joined_who,
     who,
 )
-from iolab.statistics.language.names import Filter, parse
+from iolab.statistics.question import Filter, parse
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6

@@ -29,8 +29,7 @@ from iolab.statistics.ask.drill import next_breakdowns
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name
-from iolab.statistics.language.names import parse
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from support.kept_data import START as KEPT_START
 from support.kept_data import aged, io
 from support.statistics_data import Event, recording_of, trace_of

@@ -24,9 +24,8 @@ from iolab.statistics.ask.drill import hierarchy, narrow, next_breakdowns
 from iolab.statistics.ask.query import explain, query
 from iolab.statistics.ask.single_ios import list_ios
 from iolab.statistics.kept.manage import parse_name
-from iolab.statistics.language.names import parse
 from iolab.statistics.plan import plan
-from iolab.statistics.question import Question
+from iolab.statistics.question import Question, parse
 from support.counters import SECOND, START, disk, kept
 from support.statistics_data import Event
 

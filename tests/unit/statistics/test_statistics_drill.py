@@ -18,7 +18,7 @@ from iolab.statistics.ask.drill import Branch, branches, hierarchy
 from iolab.statistics.ask.query import query
 from iolab.statistics.language.catalogue import CATALOGUE
 from iolab.statistics.language.fields import QUANTIZED
-from iolab.statistics.language.names import Between, parse
+from iolab.statistics.question import Between, parse
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6

@@ -27,7 +27,7 @@ from iolab.statistics.answers.json_form import largest, moment_as_data, moments
 from iolab.statistics.ask import follow
 from iolab.statistics.ask.follow import Follower
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.recordings import SECOND, START, events
 
 

@@ -23,7 +23,8 @@ from iolab.server.live.stream import Window
 from iolab.server.queries.answers import ask
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine import cells
-from iolab.statistics.tiers import event_sums, growing_events
+from iolab.statistics.tiers import event_sums
+from iolab.statistics.tiers import events as events_tier
 from support.recordings import SECOND, START, events
 
 STATISTICS = (
@@ -159,7 +160,7 @@ def compare(store: Store, questions: Iterator[dict[str, str]], patch: pytest.Mon
     for words in questions:
         remembered = answer_of(store, words)
         with patch.context() as forgetful:
-            forgetful.setattr(growing_events, "sums_of", lambda *_: None)
+            forgetful.setattr(events_tier, "sums_of", lambda *_: None)
             assert remembered == answer_of(Store([path]), words), words
 
 
@@ -219,7 +220,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     scans: list[tuple[int, int]] = []
 
     def watch(name: str) -> None:
-        read: Callable[..., Any] = getattr(growing_events, name)
+        read: Callable[..., Any] = getattr(events_tier, name)
 
         def watched(*arguments: Any) -> Any:
             window = arguments[-1]
@@ -227,7 +228,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
             scans.append((len(window.segments()), 0 if rows is None else len(rows)))
             return read(*arguments)
 
-        monkeypatch.setattr(growing_events, name, watched)
+        monkeypatch.setattr(events_tier, name, watched)
 
     watch("_read_numbers")
     watch("_read_cells")

@@ -17,11 +17,11 @@ from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Stack
+from iolab.statistics.ask import aliases as module
+from iolab.statistics.ask.aliases import HostNames, host_names
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import heat, query
-from iolab.statistics.language import host_names as module
-from iolab.statistics.language.host_names import HostNames, host_names
-from iolab.statistics.language.names import Filter, parse
+from iolab.statistics.question import Filter, parse
 from support.counters import SECOND, START, disk, kept, series, stack
 
 TABLE = """# clients

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from iolab.errors import UsageError
 from iolab.statistics.language.catalogue import CATALOGUE, Entry
 from iolab.statistics.language.fields import ANY, UTILIZATION
-from iolab.statistics.language.names import Between, Filter, Statistic, Value, parse
 from iolab.statistics.language.quantities import parse_whole, print_whole
+from iolab.statistics.question import Between, Filter, Statistic, Value, parse
 from support.golden import Golden
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/statistics.json").read_text())

@@ -15,7 +15,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.available import available
 from iolab.statistics.ask.query import query
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 
 SECOND = 10**9
 OPERATIONS = [

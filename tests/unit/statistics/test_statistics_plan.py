@@ -25,10 +25,8 @@ from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.engine.windows import Window, window_of
 from iolab.statistics.execute import execute
 from iolab.statistics.kept.files.paths import COARSER
-from iolab.statistics.language.names import parse
-from iolab.statistics.plan import UNSEALED, Cost, Frame, Part, Reading, Span, plan
-from iolab.statistics.question import SECOND, Question
-from iolab.statistics.sums import Numbers, Sums
+from iolab.statistics.plan import UNSEALED, Cost, Frame, Numbers, Part, Reading, Span, Sums, plan
+from iolab.statistics.question import SECOND, Question, parse
 from support.kept_data import START, add_segment, aged, io, make
 from support.statistics_data import Event, recording_of, trace_of
 

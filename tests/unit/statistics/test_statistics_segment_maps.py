@@ -26,10 +26,8 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Answer, Series, Stack
 from iolab.statistics.ask.query import explain, query
 from iolab.statistics.kept import manage
-from iolab.statistics.language.names import parse
-from iolab.statistics.plan import Frame
-from iolab.statistics.question import Question
-from iolab.statistics.sums import Numbers
+from iolab.statistics.plan import Frame, Numbers
+from iolab.statistics.question import Question, parse
 from iolab.statistics.tiers import map_sums, segment_maps
 from support.depth import depth
 from support.joined import shorten_joins

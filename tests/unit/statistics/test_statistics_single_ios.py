@@ -16,7 +16,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.io_layers import IoLayers, layers_of
 from iolab.statistics.ask.single_ios import ORDERS, SingleIo, list_ios
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.recordings import SECOND, START, events, unsealed
 from support.statistics_data import Event, recording_of, trace_of
 

@@ -17,8 +17,8 @@ from iolab.errors import IolabError
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.statistics.ask.query import heat, query
+from iolab.statistics.engine.windows import filters_of
 from iolab.statistics.execute import execute
-from iolab.statistics.language.conditions import filters_of
 from iolab.statistics.question import Question
 from iolab.statistics.tiers.events import Events
 from iolab.statistics.tiers.segment_maps import SegmentMaps

@@ -11,7 +11,7 @@ from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts, merge, of_columns
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.intervals import join, without
-from iolab.statistics.engine.coverage import gap_columns, lost_at
+from iolab.statistics.engine.snapshot import gap_columns, lost_at
 from iolab.statistics.language.quantities import parse_duration, parse_moment
 from iolab.statistics.question import round_interval
 

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.drill import next_breakdowns
-from iolab.statistics.language.names import parse
+from iolab.statistics.question import parse
 from support.counters import NAN, Reading, disk, kept, same, series, stack
 
 

@@ -112,7 +112,10 @@ impl Format {
 fn fields(text: &str) -> Result<Vec<Field>, TraceError> {
     let mut fields = Vec::new();
     for line in text.lines().filter_map(|line| line.trim_start().strip_prefix("field:")) {
-        let bad = || TraceError::new(format!("cannot read the field '{}'", line.trim()));
+        let bad = || match line.trim() {
+            "" => TraceError::new("it ends within a field".to_owned()),
+            text => TraceError::new(format!("cannot read the field '{text}'")),
+        };
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next().unwrap_or_default();
         let (mut offset, mut size, mut signed) = (None, None, false);

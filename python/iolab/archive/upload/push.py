@@ -247,6 +247,8 @@ def _push_group(
     written = _add(archive, _TABLES[kind], rows, key, numbers)
     if maps:
         written += _add(archive, tables.SEGMENT_MAPS, maps, key, numbers)
+    if coarse := _coarsen(maps):
+        written += _add(archive, tables.COARSE_MAPS, coarse, key, numbers)
     listed = _list(archive, key, listed)
     files = len({line["segment"] for line in listed})
     counts = sum(line["count"] for line in listed)
@@ -293,6 +295,27 @@ def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.
         )
         tables_of_maps.append(_with_key(table, tables.SEGMENT_MAPS, host, key, number, "second_ns"))
     return tables_of_maps
+
+
+def _coarsen(maps: Sequence[pa.Table]) -> list[pa.Table]:
+    """Sums of segment maps by 100 s. A map of which a sum might not fit is left out: its seconds
+    are read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    block_ns = tables.COARSE_S * 10**9
+    names = tables.COARSE_MAPS.columns.names
+    added = ("count", "time_ns_sum")
+    keys = [name for name in names if name not in added]
+    coarse = []
+    for rows in maps:
+        if any((pc.sum(rows[name].cast("double")).as_py() or 0) >= 2**62 for name in added):
+            continue
+        start_ns = rows["second_ns"].to_numpy() // block_ns * block_ns
+        rows = rows.set_column(names.index("second_ns"), "second_ns", pa.array(start_ns))
+        sums = rows.group_by(keys).aggregate([(name, "sum") for name in added])
+        coarse.append(sums.rename_columns([*keys, *added]).cast(tables.COARSE_MAPS.columns))
+    return coarse
 
 
 def _with_key(
@@ -552,9 +575,9 @@ def _coverage_of_refused(
 
 def _deleted_before(catalogue: Catalogue, archived: Collection[tuple[str, int]]) -> list[int]:
     """Numbers of segments that retention deleted before they were archived."""
-    known = {number for _, number in archived}
+    numbers = {number for _, number in archived}
     through = catalogue.facts.dropped_through
-    return [number for number in range(1, through + 1) if number not in known]
+    return [number for number in range(1, through + 1) if number not in numbers]
 
 
 def _coverage_of_deleted(

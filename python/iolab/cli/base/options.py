@@ -156,7 +156,7 @@ def names_option(function: Decorated) -> Decorated:
 
     def use(context: click.Context, option: click.Parameter, path: Path | None) -> None:
         if path is not None:
-            from ...statistics.language.host_names import VARIABLE, host_names
+            from ...statistics.ask.aliases import VARIABLE, host_names
 
             os.environ[VARIABLE] = str(path)
             host_names.cache_clear()

@@ -108,8 +108,7 @@ def command(
     """
     from ...errors import UsageError
     from ...statistics.ask.query import answer
-    from ...statistics.language.names import parse
-    from ...statistics.question import Question
+    from ...statistics.question import Question, parse
 
     values, explain, style = options.values, options.explain, options.style
     length = options.interval_ns()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...statistics.answers.answers import Answer
     from ...statistics.answers.json_form import Moment
     from ...statistics.ask.follow import Piece
-    from ...statistics.language.names import Statistic
+    from ...statistics.question import Statistic
     from ..base.archives import QueryOptions
 
 _DENSITY = ".:-=+*#%@"

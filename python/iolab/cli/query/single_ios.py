@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from ...recording.read.recording import Recording
     from ...recording.read.trace import Trace
     from ...statistics.ask.single_ios import SingleIos
-    from ...statistics.language.names import Statistic
-    from ...statistics.question import Question
+    from ...statistics.question import Question, Statistic
 
 SHOWN = 20
 """I/Os that are listed by default."""

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from ...recording.read.recording import Recording
     from ...recording.read.trace import Trace
     from ...statistics.ask.attribution import Who
-    from ...statistics.language.names import Statistic
-    from ...statistics.question import Question
+    from ...statistics.question import Question, Statistic
 
 SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""

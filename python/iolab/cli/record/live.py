@@ -136,19 +136,25 @@ class _Recorder:
 
 
 def _places(hosts: Sequence[str], directory: Path) -> dict[str, Path]:
-    """The directory of each host's recording. UsageError for a host that is named twice."""
+    """The directory of each host's recording. UsageError for a host that is given twice."""
     from ...errors import UsageError
     from ...hosts.kinds.parse import host_named
 
     if len(hosts) == 1:
         return {hosts[0]: directory}
     places: dict[str, Path] = {}
+    names: set[str] = set()
     for host in hosts:
         name = host_named(host).name
-        place = directory / (re.sub(r"[^\w.@-]+", "-", name).strip(".-") or "host")
-        if place in places.values():
-            raise UsageError(f"'{name}' is named twice", where="--host", hint="each host once")
-        places[host] = place
+        if name in names:
+            raise UsageError(f"'{name}' is given twice", where="--host", hint="give each host once")
+        names.add(name)
+        # names with other characters can have the same directory name: a number tells them apart
+        stem = re.sub(r"[^\w.@-]+", "-", name).strip(".-") or "host"
+        free = (stem, *(f"{stem}-{number}" for number in range(2, len(hosts) + 1)))
+        places[host] = next(
+            place for item in free if (place := directory / item) not in places.values()
+        )
     return places
 
 

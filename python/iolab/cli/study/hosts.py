@@ -22,7 +22,7 @@ INTERRUPTED = 130
 
 
 def open_hosts(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
-    """Hosts by name, closed with the stack; UsageError for a host that is named twice."""
+    """Hosts by name, closed with the stack; UsageError for a host that is given twice."""
     from ...errors import UsageError
     from ...hosts.kinds.parse import host_named
 
@@ -30,7 +30,9 @@ def open_hosts(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
     for text in words:
         host = host_named(text)
         if host.name in hosts:
-            raise UsageError(f"'{host.name}' is named twice", where="--host", hint="each host once")
+            raise UsageError(
+                f"'{host.name}' is given twice", where="--host", hint="give each host once"
+            )
         hosts[host.name] = host
         close = getattr(host, "close", None)
         if close is not None:

@@ -114,6 +114,19 @@ def read_lock(directory: Path, *, is_signed: bool) -> tuple[Told, int | None]:
         os.close(descriptor)
 
 
+def is_written(told: Told) -> bool:
+    """Whether the process that wrote a lock last is there, as far as can be seen from here."""
+    if told.pid is None:
+        return False
+    try:
+        os.kill(told.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
 def change_time(lock: int, is_signed: bool) -> int | None:
     """When an older iolab held this lock for the last time, which said so by its time of change;
     None of any other lock."""

@@ -4,27 +4,22 @@ samples, see `segments` and `hot`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ...files import refusal
 from ..base.layout import (
     FACTS,
-    GROWING,
     KINDS,
-    LOSSES,
     SEGMENTS,
     Kind,
     sealed_numbers,
 )
-from ..base.lock import LOCK, Told, read_lock
-from ..base.loss_log import read_losses
+from ..base.lock import LOCK, Told, is_written, read_lock
 from ..base.metadata import Facts
-from ..ledger import ORDERED, Contents
-from ..segments.segments import read_list, unlisted_files
+from ..segments.segments import Ledgers, read_ledgers, unlisted_files
 
 
 @dataclass(frozen=True)
@@ -39,35 +34,6 @@ class Damage:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.words}"
-
-
-Ledgers = Mapping[str, Contents[Any]]
-"""Each ledger of a recording by its path there."""
-
-
-def read_ledgers(directory: Path) -> Ledgers:
-    """All ledgers now; each is opened once."""
-    return {
-        name: read_list(directory)
-        if name == SEGMENTS
-        else read_losses(directory)
-        if name == LOSSES
-        else ORDERED.read(directory / name)
-        for name in GROWING
-    }
-
-
-def is_written(told: Told) -> bool:
-    """Whether the process that wrote a lock last is there, as far as can be seen from here."""
-    if told.pid is None:
-        return False
-    try:
-        os.kill(told.pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
 
 
 def was_killed(directory: Path, facts: Facts) -> bool:

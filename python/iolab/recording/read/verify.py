@@ -26,9 +26,15 @@ from ..base.layout import (
 )
 from ..base.lock import read, take_lock, tell
 from ..base.metadata import read_facts
-from ..segments.joined_maps import coarse_maps_of_line
 from ..segments.segment_list import rebuild_list
-from ..segments.segments import MAP_NAMES, note_segment, noted_segments, part_of, read_list
+from ..segments.segments import (
+    MAP_NAMES,
+    coarse_maps_of_line,
+    note_segment,
+    noted_segments,
+    part_of,
+    read_list,
+)
 from .damage import damaged_lists
 from .recording import Recording
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record batches to one sealed Parquet file: sorted by source, then time, a row group to one source,
+"""Sealing: record batches to one sealed Parquet file: sorted by source, then time, a row group to one source,
 with facts of its content. Default maps: what heat maps of whole segments need, summed by second
 while a segment is sealed, and exact.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ... import _core
+from ... import __version__, _core
 from ..base.grids import WITHOUT
-from ..base.schema import ENCODINGS, LATENCY_BITS, NAMED
+from ..base.layout import map_file, replacing, sealed_file, telling
+from ..base.schema import ENCODINGS, EVENTS, LATENCY_BITS, NAMED, SAMPLES
+from .segments import MAP_NAMES, note_segment, own_facts
 
 ROWS = 2**20
 """Rows of a row group at most; also of what is sorted at a time, so that memory stays flat."""
@@ -407,3 +410,121 @@ def _spent(
         np.uint64(most),
         latency * counts,
     )
+
+
+def write_segment(
+    directory: Path,
+    number: int,
+    events: Sequence[pa.RecordBatch],
+    samples: Sequence[pa.RecordBatch],
+    losses: Mapping[str, int],
+    label: str | None = None,
+) -> dict[str, Any]:
+    """Seal batches under a number: default maps, then events, then samples; each is there as a
+    whole or not at all.
+
+    Returns the facts. ResultsError where it can't be written, a full disk above all; what was there
+    remains.
+    """
+    facts: dict[str, Any] = {}
+    with telling(directory, "seal a segment"):
+        if any(batch.num_rows for batch in events):
+            about = _about_samples(directory, number, samples)
+            facts = _write_events(directory, number, events, losses, label, about)
+        if any(batch.num_rows for batch in samples):
+            has_events = bool(facts) or sealed_file(directory, number, "events").exists()
+            facts["samples"] = _write_samples(directory, number, samples, has_events)
+        if facts:
+            note_segment(directory, number, facts)
+    return facts
+
+
+def _write_events(
+    directory: Path,
+    number: int,
+    batches: Sequence[pa.RecordBatch],
+    losses: Mapping[str, int],
+    label: str | None,
+    samples: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+
+    maps, tally = Maps(_largest_offset(batches)), Tally()
+
+    def facts() -> dict[str, Any]:
+        facts_of_events = {
+            "schema": 1,
+            "iolab": __version__,
+            "number": number,
+            **tally.facts(),
+            "offset_width": maps.width,
+            "label": label,
+            "samples": samples,
+        }
+        for source, counts in facts_of_events["sources"].items():
+            counts["losses"] = losses.get(source, 0)
+        return facts_of_events
+
+    def parts() -> Iterator[tuple[str, pa.Table]]:
+        for source, part in _count_parts(batches, tally):
+            maps.take(source, part)
+            yield source, part
+
+    with ExitStack() as pending:
+        # maps first: a map without its segment is not looked at while the hot file is there
+        path = pending.enter_context(replacing(sealed_file(directory, number, "events")))
+        write_parquet(path, EVENTS, parts(), facts)
+        for name in MAP_NAMES:
+            with replacing(map_file(directory, number, name)) as temporary:
+                maps.write(temporary, name)
+    return facts()
+
+
+def _about_samples(
+    directory: Path, number: int, batches: Sequence[pa.RecordBatch]
+) -> dict[str, Any] | None:
+    """What the samples of a segment are, for its events to say; None where it has none."""
+
+    path = sealed_file(directory, number, "samples")
+    if path.exists():
+        about = own_facts(path)
+    elif any(batch.num_rows for batch in batches):
+        tally = Tally()
+        for _ in _count_parts(batches, tally):
+            pass
+        about = tally.facts()
+    else:
+        return None
+    return {name: about[name] for name in ("rows", "first_ns", "last_ns", "sources")}
+
+
+def _write_samples(
+    directory: Path, number: int, batches: Sequence[pa.RecordBatch], has_events: bool
+) -> dict[str, Any]:
+
+    tally = Tally()
+
+    def facts() -> dict[str, Any]:
+        facts_of_samples = tally.facts()
+        return {
+            "schema": 1,
+            "number": number,
+            "has_events": has_events,
+            **{name: facts_of_samples[name] for name in ("rows", "first_ns", "last_ns", "sources")},
+        }
+
+    with replacing(sealed_file(directory, number, "samples")) as path:
+        write_parquet(path, SAMPLES, _count_parts(batches, tally), facts)
+    return facts()
+
+
+def _count_parts(batches: Sequence[pa.RecordBatch], tally: Any) -> Iterator[tuple[str, pa.Table]]:
+
+    for table in stretches(batches):
+        for source, part in by_source(table):
+            tally.take(source, part)
+            yield source, part
+
+
+def _largest_offset(batches: Sequence[pa.RecordBatch]) -> int:
+
+    return max((pc.max(batch.column("offset_bytes")).as_py() or 0 for batch in batches), default=0)

@@ -30,10 +30,12 @@ from ..base.layout import (
 from ..base.lock import Told
 from ..base.metadata import read_facts
 from ..ledger import Contents, Numbered, append_line, rewrite, set_aside
-from .joined_maps import find_unlisted, line_of_joined, map_paths
 from .segments import (
     MAP_NAMES,
     UNKNOWN,
+    find_unlisted,
+    line_of_joined,
+    map_paths,
     note_segment,
     note_unlisted,
     noted_segments,

@@ -31,9 +31,16 @@ from ..base.grids import WITHOUT
 from ..base.layout import SEGMENTS, STEPS_S, joined_map_file, replacing, telling
 from ..base.metadata import Facts
 from ..ledger import Numbered, append_line
-from ..segments.joined_maps import line_of_joined, map_paths
 from ..segments.sealing import KEY, SCHEMA, map_writer
-from ..segments.segments import MAP_NAMES, first_of, maps_of_line, part_of, read_list
+from ..segments.segments import (
+    MAP_NAMES,
+    first_of,
+    line_of_joined,
+    map_paths,
+    maps_of_line,
+    part_of,
+    read_list,
+)
 from .retention import Retention
 
 SECOND = 10**9

@@ -28,11 +28,12 @@ from ..base.loss_log import damage, loss_of
 from ..base.metadata import Facts, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
-from ..read.damage import damaged_lists, read_ledgers
+from ..read.damage import damaged_lists
 from ..read.recording import Recording
 from ..segments.hot import HotRead, last_ns, read_hot
+from ..segments.sealing import write_segment
 from ..segments.segment_list import is_list_whole, rebuild_list
-from ..segments.segments import MAP_NAMES, note_unlisted, noted_segments, write_segment
+from ..segments.segments import MAP_NAMES, note_unlisted, noted_segments, read_ledgers
 
 
 def highest_number(directory: Path) -> int:

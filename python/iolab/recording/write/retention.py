@@ -22,13 +22,14 @@ from ..base.layout import (
 )
 from ..base.metadata import Facts
 from ..ledger import rewrite
-from ..segments.joined_maps import map_paths, remove_leftovers
 from ..segments.segments import (
     MAP_NAMES,
+    map_paths,
     note_dropped,
     note_segment,
     noted_segments,
     read_list,
+    remove_leftovers,
     sealed_facts,
 )
 

@@ -33,7 +33,7 @@ from ..base.metadata import Begun, ClockKind, Facts, Sessions, read_facts
 from ..base.schema import schema_of
 from ..ledger import append_line
 from ..segments.hot import HotLog, RetiredLogs
-from ..segments.segments import write_segment
+from ..segments.sealing import write_segment
 from .joining import MapJoiner
 from .recovery import highest_number, move_segments, note_damage, recover
 from .retention import Retention, drop_label, finish_dropping, segments_of_label

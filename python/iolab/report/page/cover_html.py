@@ -55,16 +55,16 @@ def _obstacle(obstacle: Obstacle) -> str:
         items.append(
             f"<li><strong>{_text(reason.count)}</strong>: {_text(reason.text)} "
             f'<code>{_text(reason.code)}</code> <span class="quiet">({", ".join(links)}{more})</span>'
-            f"<br>{_with_code(reason.remedy)}</li>"
+            f"<br>{_mark_code(reason.remedy)}</li>"
         )
     reasons = "".join(items)
     return (
         f'<div class="obstacle"><p class="statement">{_text(obstacle.text)}</p>'
-        f"{f'<ul>{reasons}</ul>' if reasons else ''}<p>{_with_code(obstacle.remedy)}</p></div>"
+        f"{f'<ul>{reasons}</ul>' if reasons else ''}<p>{_mark_code(obstacle.remedy)}</p></div>"
     )
 
 
-def _with_code(text: str) -> str:
+def _mark_code(text: str) -> str:
     """The page's own words; what is between backquotes is code."""
     parts = [_text(part) for part in text.split("`")]
     return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))

@@ -23,7 +23,7 @@ from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.multi_host import FILE as HOSTS
 from ...results.open.multi_host import parts_of
-from ...statistics.engine.coverage import behind_ns
+from ...statistics.engine.snapshot import behind_ns
 from ...statistics.kept.recorded import span_of
 from .archives import ServedArchive, label_of
 

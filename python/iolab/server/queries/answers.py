@@ -23,7 +23,7 @@ from ...statistics.answers.json_form import OTHERS, as_data, csv_lines, losses_o
 from ...statistics.ask.drill import narrow
 from ...statistics.ask.fleet import HOST, labels_of
 from ...statistics.language.fields import MAPPED, near
-from ...statistics.language.names import Filter, Statistic
+from ...statistics.question import Filter, Statistic
 from ..base.models import (
     DrawnMap,
     HeatAnswer,

@@ -25,7 +25,7 @@ from ...documents import Model
 from ...heatmap.wire import HeatMapGroup, SparseArrays
 from ...recording.base.counts import HeatCounts, Integers
 from ...statistics.answers.json_form import bounds_of, heat_facts
-from ...statistics.language.names import Statistic
+from ...statistics.question import Statistic
 
 MEDIA_TYPE = "application/vnd.iolab.heat"
 VERSION = 1

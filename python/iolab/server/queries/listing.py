@@ -20,8 +20,7 @@ from ...recording.read.trace import Trace
 from ...recording.write.ingest import source_of
 from ...statistics.ask.available import Available, available, available_of_hosts
 from ...statistics.ask.fleet import HOST, labels_of, value_of
-from ...statistics.engine.coverage import covered_spans
-from ...statistics.engine.snapshot import snapshot
+from ...statistics.engine.snapshot import covered_spans, snapshot
 from ...statistics.language.fields import MAPPED
 from ..base.models import (
     Breakdown,

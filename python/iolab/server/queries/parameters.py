@@ -17,14 +17,12 @@ from ...recording.read.folder import Folder
 from ...statistics.answers.answers import Answer, Series, Stack
 from ...statistics.answers.json_form import is_averaged, largest
 from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
-from ...statistics.ask.notes import with_notes
-from ...statistics.ask.query import answer
+from ...statistics.ask.query import answer, with_notes
 from ...statistics.ask.single_ios import LARGEST_PAGE, ORDERS, PAGE
 from ...statistics.language.catalogue import CATALOGUE
-from ...statistics.language.names import Statistic, parse
 from ...statistics.language.quantities import parse_duration, parse_moment
 from ...statistics.question import COLUMNS as DEFAULT_COLUMNS
-from ...statistics.question import Question, columns_of
+from ...statistics.question import Question, Statistic, columns_of, parse
 from ..base.store import Asked, Store
 from ..base.worksheet import Text
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ...recording.base.counts import HeatCounts, LostAt, of_columns
 from ...untrusted_text import html_table, visible
-from ..engine.coverage import Losses
-from ..language.names import Statistic
+from ..engine.snapshot import Losses
+from ..question import Statistic
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 

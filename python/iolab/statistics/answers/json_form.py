@@ -16,7 +16,7 @@ import numpy as np
 from ... import _core
 from ...recording.base.counts import UNITS, HeatCounts, LostAt, LostKind, of_kinds
 from ...recording.base.grids import LogLinear
-from ..language.names import Statistic
+from ..question import Statistic
 from .answers import Answer, Floats, Series, Stack
 
 Value: TypeAlias = "float | int | None"

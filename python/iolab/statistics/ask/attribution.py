@@ -17,16 +17,13 @@ from ...recording.read.trace import Trace
 from ..engine.cells import where as where_all
 from ..engine.engine import int64s
 from ..engine.joint import BY
+from ..engine.windows import field_of
 from ..language.catalogue import CATALOGUE, Entry
-from ..language.conditions import field_of
 from ..language.fields import OF_DISKS, QUANTIZED, near
-from ..language.host_names import host_names
-from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
-from ..question import Question
-from .disk_groups import DEVICE, DiskGroups
-from .notes import trouble
-from .query import OpenEvents, scan
+from ..question import Filter, Question, Statistic
+from .aliases import DEVICE, DiskGroups, host_names
+from .query import OpenEvents, scan, trouble
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""

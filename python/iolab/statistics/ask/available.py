@@ -11,11 +11,10 @@ from ...recording.base.metadata import periods_of
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ...recording.write.ingest import source_of
-from ..engine.snapshot import choose, snapshot
+from ..engine.snapshot import Told, choose, fields_of, missing_fields, snapshot, told_by
 from ..language.catalogue import CATALOGUE, LAST, Entry, preference
 from ..language.fields import OF_DISKS
-from ..language.names import parse
-from ..tiers.field_support import Told, fields_of, missing_fields, told_by
+from ..question import parse
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ...recording.read.trace import MOST, Dimension, Trace, dimension
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
 from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION, near
-from ..language.names import Between, Filter, Statistic, parse
+from ..question import Between, Filter, Statistic, parse
 from .query import query
 
 if TYPE_CHECKING:

@@ -20,19 +20,25 @@ from ...recording.base.counts import HeatCounts, alike, merge, sum_losses
 from ...recording.base.intervals import join
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
-from ..engine.coverage import Losses
 from ..engine.joint import Joint
-from ..engine.snapshot import Span
+from ..engine.snapshot import Losses, Span
 from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near
-from ..language.names import Filter, Statistic, parse, split_field
-from ..question import COLUMNS, Question, columns_of, round_interval
+from ..question import (
+    COLUMNS,
+    Filter,
+    Question,
+    Statistic,
+    columns_of,
+    parse,
+    round_interval,
+    split_field,
+)
 from ..tiers.archive_engines import read_together
 from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
 from .host_notes import clocks_of_hosts, join_notes, losses_of_hosts
-from .notes import with_notes
-from .query import query
+from .query import query, with_notes
 
 HOST = "host"
 NO_VALUE = "-"

@@ -18,9 +18,8 @@ from ...recording.base.lock import LOCK
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
 from ..engine.windows import Window, end_of
-from ..language.names import Statistic
 from ..plan import plan
-from ..question import MOST, Question
+from ..question import MOST, Question, Statistic
 from .query import query, tiers_of
 
 PATIENCE = 10.0

@@ -8,8 +8,7 @@ from typing import Literal
 
 from ...recording.read.recording import Recording
 from ..engine.snapshot import snapshot
-from .notes import trouble
-from .query import OpenEvents, scan
+from .query import OpenEvents, scan, trouble
 from .single_ios import SingleIo, count_rows, events_between, find_io, read_rows
 
 LAYERS = ("nfs", "syscall", "block")

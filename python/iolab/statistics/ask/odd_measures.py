@@ -15,7 +15,7 @@ from ...recording.base.grids import LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..answers.answers import Series, Stack
-from ..language.names import Filter, Statistic
+from ..question import Filter, Statistic
 from .query import query
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"

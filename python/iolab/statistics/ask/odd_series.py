@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...stats.series.sustained_change import SustainedChange
-from ..language.names import Filter, Statistic
-from ..question import SECOND
+from ..question import SECOND, Filter, Statistic
 from .available import Available
 from .odd_measures import (
     Distribution,

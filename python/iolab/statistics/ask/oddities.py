@@ -23,8 +23,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ...stats.multiple import benjamini_hochberg
 from ...stats.series.sustained_change import LEAST_QUIET, sustained_change
-from ..language.names import Statistic
-from ..question import SECOND
+from ..question import SECOND, Statistic
 from .available import Available, available
 from .odd_measures import Floats, Measures, Span, Timeline, with_filters
 from .odd_series import (
@@ -337,6 +336,7 @@ def _attribute(odd: Sequence[SubjectSeries]) -> list[tuple[Oddity, SubjectSeries
                 odd_series
                 for odd_series in unexplained
                 if odd_series.subject.field == subject.field
+                and set(odd_series.subject.values) <= set(subject.values)
             )
             assert strongest.change is not None
             changes.append((subject, _change(strongest, subject, alone), strongest))

@@ -16,14 +16,11 @@ from ...recording.read.trace import Trace
 from ..engine.cells import where
 from ..engine.engine import single
 from ..language.fields import QUANTIZED, near
-from ..language.host_names import host_names
-from ..language.names import Statistic, places_asked
-from ..question import Question
+from ..question import Question, Statistic, places_asked
 from ..tiers import trace_tier
+from .aliases import DiskGroups, host_names
 from .attribution import Rectangle
-from .disk_groups import DiskGroups
-from .notes import trouble
-from .query import OpenEvents, scan
+from .query import OpenEvents, scan, trouble
 
 PAGE = 100
 """I/Os of a page unless filters otherwise."""

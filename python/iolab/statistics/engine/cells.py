@@ -16,11 +16,11 @@ from ... import _core
 from ...recording.base.counts import HeatCounts, Integers, Weight, Y, canonical
 from ...recording.base.grids import Grid, Linear, LogLinear
 from ..language.catalogue import Entry
-from ..language.conditions import field_of
 from ..language.fields import FIELDS
-from ..language.names import Statistic
+from ..question import Statistic
 from .engine import Engine, int64s, single
 from .joint import BY
+from .windows import field_of
 
 BUCKETS = 512
 """Equal buckets of an offset map."""

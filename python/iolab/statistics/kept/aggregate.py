@@ -21,8 +21,7 @@ from ..engine.engine import Engine, int64s
 from ..engine.snapshot import Snapshot
 from ..engine.windows import Window, attach, whole_window
 from ..language.fields import QUANTIZED
-from ..language.names import Statistic
-from ..question import SECOND
+from ..question import SECOND, Statistic
 from ..tiers import counters
 from ..tiers.readings import Readings, Spread, read, spread
 from .files.definitions import Spans

@@ -13,9 +13,8 @@ from ...archive.rollups import ArchivedStatistic
 from ...archive.rollups import Part as Sums
 from ...errors import UsageError
 from ..engine.joint import BY
-from ..language.names import Statistic, parse
 from ..plan import Cost, Frame, Part, Span
-from ..question import SECOND
+from ..question import SECOND, Statistic, parse
 from ..tiers.archive_engines import open_engine
 from ..tiers.archived import ArchiveMaps, archived_recording, files_in, part_of_table, rows_of
 from .coverage import Held, is_answer, sort_answers

@@ -11,11 +11,9 @@ from typing import TypeVar
 
 from ...errors import UsageError
 from ...recording.base.intervals import without
-from ..engine.coverage import clip, sessions_of
-from ..engine.snapshot import Snapshot, Span
+from ..engine.snapshot import Snapshot, Span, clip, sessions_of
 from ..language.catalogue import LAST, preference
-from ..language.names import Statistic, parse, same
-from ..question import SECOND
+from ..question import SECOND, Statistic, parse, same
 from ..tiers.counters import is_parted
 from .files.definitions import Definition, read_definitions
 from .files.listed import Lost, lost_files

@@ -21,8 +21,7 @@ from ...recording.base.layout import KINDS, sealed_numbers
 from ...recording.base.lock import take_lock
 from ...recording.base.metadata import read_facts
 from ..language.fields import MAPPED, near
-from ..language.names import Statistic, parse, places_asked, same
-from ..question import SECOND
+from ..question import SECOND, Statistic, parse, places_asked, same
 from .files import tables
 from .files.definitions import Definition, Definitions, next_second, read_definitions
 from .files.paths import TIERS, Tier, files, folder_name

@@ -8,8 +8,7 @@ from pathlib import Path
 from ...errors import ResultsError
 from ...files import refusal
 from ...recording.read.recording import Recording
-from ..engine.coverage import begun_ns, sessions_of
-from ..engine.snapshot import Span, snapshot
+from ..engine.snapshot import Span, begun_ns, sessions_of, snapshot
 from .files.definitions import read_definitions
 from .files.listed import lost_files, read_list, unlisted_files
 from .files.paths import DEFINITIONS, LIST, STATE

@@ -17,17 +17,14 @@ from ...recording.base.counts import HeatCounts, sum_by_key
 from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
 from ...recording.base.intervals import join, without
 from ...recording.read.recording import Recording
-from ..engine.coverage import clip, covered_spans, sessions_of
 from ..engine.engine import Engine, int64s
 from ..engine.joint import BY
-from ..engine.snapshot import Snapshot, deleted_segments, snapshot
+from ..engine.snapshot import Snapshot, clip, covered_spans, deleted_segments, sessions_of, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import UTILIZATION
-from ..language.names import Between, Filter, Statistic
-from ..plan import Cost, Frame, Part, Reading, Span, files_part
-from ..question import SECOND, Question, columns_of
-from ..sums import Bounds, Growth, Numbers, Sums
+from ..plan import Bounds, Cost, Frame, Growth, Numbers, Part, Reading, Span, Sums, files_part
+from ..question import SECOND, Between, Filter, Question, Statistic, columns_of
 from ..tiers import counters
 from ..tiers.readings import Shares, Spread
 from ..tiers.segment_maps import LONG_SCAN, SegmentMaps

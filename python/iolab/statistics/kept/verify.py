@@ -13,8 +13,7 @@ from ...recording.base.checked_files import Part, damages
 from ...recording.base.lock import take_lock
 from ...recording.read.recording import Recording
 from ...recording.read.verify import verify_recording, when
-from ..language.names import parse
-from ..question import SECOND
+from ..question import SECOND, parse
 from . import recorded
 from .aggregate import Making, sealed_after
 from .coverage import is_counted

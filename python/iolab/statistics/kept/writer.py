@@ -23,8 +23,7 @@ from ...recording.base.metadata import Facts
 from ...recording.read.recording import Recording
 from ...units import format_number, format_quantity
 from ..engine.snapshot import quiet
-from ..language.names import Statistic, parse
-from ..question import SECOND
+from ..question import SECOND, Statistic, parse
 from . import aggregate
 from .aggregate import Sealed, sealed_after
 from .compaction import Merger

@@ -22,8 +22,7 @@ from ..engine.cells import where
 from ..engine.engine import Engine, int64s, single
 from ..engine.joint import BY, REQUEST
 from ..engine.snapshot import deleted_segments
-from ..engine.windows import Window
-from ..language.conditions import sql_of
+from ..engine.windows import Window, sql_of
 from ..plan import Frame, Part, Span
 from ..question import SECOND
 from .archive_engines import ArchiveEngine, FilesRequest, open_engine
@@ -80,7 +79,9 @@ class ArchiveMaps(SegmentMaps):
         return ArchiveMapReading
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
-        return [part_of_table(frame.window, tables.SEGMENT_MAPS, self.name)]
+        files = self.files(frame)
+        assert isinstance(files, MapFiles)
+        return [part_of_table(frame.window, _table_of(files.files), self.name)]
 
 
 class ArchiveMapReading(MapReading):
@@ -110,7 +111,9 @@ class ArchiveMapReading(MapReading):
         time = "CAST(sum(time_ns_sum) AS BIGINT)" if is_timed else "0"
         with open_engine(archived_recording(window)) as engine:
             numbers = {file.number for file in files}
-            engine.view("maps", tables.SEGMENT_MAPS, rows_of(tables.SEGMENT_MAPS, window, numbers))
+            # a part of the question may end within a sum of 100 s
+            table = _table_of(files) if _fit_coarse(window) else tables.SEGMENT_MAPS
+            engine.view("maps", table, rows_of(table, window, numbers))
             rows = engine.ask(
                 f"SELECT {BY} {meets} AS meets, {names}, "
                 f"CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
@@ -127,27 +130,56 @@ class ArchiveMapReading(MapReading):
 
 def _map_files(window: Window, y: Y) -> MapFiles:
     """The maps of y of the segments in a window, and of segments of which age deleted the events.
-    Their rows are no file each: the path is the name of the map."""
-    name = f"io.{y}"
+    Their rows are no file each: the path is the table and the name of the map.
+
+    Sums of 100 s are read where they fit the columns and all segments have them."""
     segments = {segment.number: segment for segment in window.segments()}
     older = deleted_segments(window.snap).within(window.span) if window.earlier else []
     numbered = {*segments, *older}
+    files: list[MapFile] = []
+    if _fit_coarse(window) and archived_recording(window).archive.has(tables.COARSE_MAPS):
+        files = _read_maps(window, y, tables.COARSE_MAPS, numbered)
+    if len(files) < len(numbered):
+        files = _read_maps(window, y, tables.SEGMENT_MAPS, numbered)
+    mapped = {file.number for file in files}
+    unmapped = [segment for number, segment in segments.items() if number not in mapped]
+    return MapFiles(tuple(sorted(files, key=lambda file: file.number)), tuple(unmapped))
+
+
+def _fit_coarse(window: Window) -> bool:
+    """Whether columns and ends of a window do not cut sums of 100 s."""
+    block_ns = tables.COARSE_S * SECOND
+    return not (
+        window.interval_ns % block_ns
+        or window.base_ns % block_ns
+        or (window.cuts_first and window.first_ns % block_ns)
+        or (window.cuts_until and window.until_ns % block_ns)
+    )
+
+
+def _read_maps(window: Window, y: Y, table: Table, numbered: Collection[int]) -> list[MapFile]:
+    """The maps of y of segments that a table has."""
+    name = f"io.{y}"
     with open_engine(archived_recording(window)) as engine:
-        engine.view("maps", tables.SEGMENT_MAPS, rows_of(tables.SEGMENT_MAPS, window, numbered))
+        engine.view("maps", table, rows_of(table, window, numbered))
         rows = engine.ask(
             f"SELECT {BY} segment, max(width_bytes) AS width FROM maps "
             'WHERE "map" = $map GROUP BY ALL',
             {"map": name},
         )
     numbers, widths = int64s(rows["segment"]), int64s(rows["width"])
-    files = [
-        MapFile(number, File(Path(name)), width if y == "offset" else 1)
+    file = File(Path(table.name, name))
+    return [
+        MapFile(number, file, width if y == "offset" else 1)
         for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
         if number in numbered and (width or y != "offset")
     ]
-    mapped = {file.number for file in files}
-    unmapped = [segment for number, segment in segments.items() if number not in mapped]
-    return MapFiles(tuple(sorted(files, key=lambda file: file.number)), tuple(unmapped))
+
+
+def _table_of(files: Sequence[MapFile]) -> Table:
+    """The table that has the rows of maps."""
+    is_coarse = files[0].file.path.parent.name == tables.COARSE_MAPS.name
+    return tables.COARSE_MAPS if is_coarse else tables.SEGMENT_MAPS
 
 
 def rows_of(table: Table, window: Window, numbers: Collection[int]) -> list[Rows]:
@@ -163,7 +195,8 @@ def rows_of(table: Table, window: Window, numbers: Collection[int]) -> list[Rows
                 hint="iolab archive compact writes these files again",
             )
         # PyIceberg applies the deletes of other engines
-        where = row_filter([key], *_span(window), [window.source], time_column=table.order[-1])
+        ends = _span(table, window)
+        where = row_filter([key], *ends, [window.source], time_column=table.order[-1])
         rows = recording.archive.read(table, where)
         is_listed = pc.and_(
             pc.equal(rows["recording"], key),
@@ -175,15 +208,16 @@ def rows_of(table: Table, window: Window, numbers: Collection[int]) -> list[Rows
     return join_rows([Rows(whole_files), Rows(divided_files, segments={key: numbers})])
 
 
-def _span(window: Window) -> tuple[int, int]:
-    # a row of a map has the time of the start of its second
-    return window.first_ns // SECOND * SECOND, window.until_ns
+def _span(table: Table, window: Window) -> tuple[int, int]:
+    # a row of a map has the time of the start of its second, or of its 100 s
+    step_ns = tables.COARSE_S * SECOND if table is tables.COARSE_MAPS else SECOND
+    return window.first_ns // step_ns * step_ns, window.until_ns
 
 
 def files_in(table: Table, window: Window) -> list[DataFile]:
     """Data files that can hold rows of a window."""
     recording, request = archived_recording(window), REQUEST.get()
-    file_request = FilesRequest(recording, table, window.source, _span(window))
+    file_request = FilesRequest(recording, table, window.source, _span(table, window))
     files = recording.known_files(*file_request[1:])
     if files is None:
         files = recording.files(*file_request[1:]) if request is None else request(file_request)

@@ -15,18 +15,15 @@ from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
-from ..engine.coverage import gap_columns, lost_at
-from ..engine.snapshot import Snapshot, snapshot
+from ..engine.snapshot import Snapshot, gap_columns, lost_at, snapshot
 from ..engine.windows import Window, window_of
 from ..language import objects
 from ..language.catalogue import LAST
 from ..language.counter_catalogue import Counter, Part
 from ..language.fields import UTILIZATION
-from ..language.names import Filter, Statistic
-from ..plan import Cost, Frame, Reading, Span
+from ..plan import Cost, Frame, Growth, Reading, Span, Sums
 from ..plan import Part as PlanPart
-from ..question import SECOND, Question
-from ..sums import Growth, Sums
+from ..question import SECOND, Filter, Question, Statistic
 from .events import event_parts
 from .readings import Shares, Spread, read, spread
 

@@ -26,7 +26,7 @@ from ..engine.windows import Window
 
 if TYPE_CHECKING:
     # pyarrow is not needed for traces
-    from ...recording.segments.unsealed import SourceBatch
+    from ...recording.segments.hot import SourceBatch
 
 Rows: TypeAlias = "dict[str, npt.NDArray[Any]]"
 """Sums of events. c: column of time, from time 0 on. bucket: of equal buckets, from value 0 on. Other

@@ -21,16 +21,23 @@ from ...recording.base.grids import WITHOUT, Grid, LogLinear
 from ...recording.base.layout import MAPS
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
-from ...recording.segments.joined_maps import coarse_maps_of_line
-from ...recording.segments.segments import Segment, first_of, part_of
+from ...recording.segments.segments import Segment, coarse_maps_of_line, first_of, part_of
 from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds
 from ..engine.snapshot import deleted_segments
-from ..engine.windows import Window
-from ..language.conditions import field_of
-from ..language.names import Filter
-from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError, files_part
-from ..question import SECOND, Question
-from ..sums import Bounds, Numbers, Sums
+from ..engine.windows import Window, field_of
+from ..plan import (
+    Bounds,
+    Cost,
+    Frame,
+    Numbers,
+    Part,
+    Reading,
+    Span,
+    Sums,
+    TooCoarseError,
+    files_part,
+)
+from ..question import SECOND, Filter, Question
 from .events import frame_of
 from .map_sums import BLOCK, EVER, KEYS, CutMap, MapQuestion, MapRows, join_rows
 

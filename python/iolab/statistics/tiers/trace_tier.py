@@ -21,15 +21,12 @@ from ...recording.write.ingest import source_of
 from ..engine.cells import Asked, count, ends_of, sums
 from ..engine.engine import Engine, int64s
 from ..engine.snapshot import Span as Time
-from ..engine.snapshot import choose
+from ..engine.snapshot import choose, missing_fields, told_by
+from ..engine.windows import filters_of, for_core, sql_of
 from ..language.catalogue import Entry
-from ..language.conditions import filters_of, for_core, sql_of
 from ..language.fields import FIELDS
-from ..language.names import Between, Filter
-from ..plan import Cost, Frame, Part, Reading, Span
-from ..question import SECOND, Question, columns_of, round_interval
-from ..sums import Axis, Bounds, Numbers, Sums
-from .field_support import missing_fields, told_by
+from ..plan import Axis, Bounds, Cost, Frame, Numbers, Part, Reading, Span, Sums
+from ..question import SECOND, Between, Filter, Question, columns_of, round_interval
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from ...language.fields import QUANTIZED
-from ...language.names import Statistic
+from ...question import Statistic
 
 DEFINITIONS = "histograms/keep.json"
 STATE = "histograms/kept.json"
