@@ -128,6 +128,10 @@ guides: setup $(STAMPS)/dev ## Measure what the guides about OpenZFS show, on a 
 tour: setup $(STAMPS)/dev $(STAMPS)/browser ## Make build/tour.webm, a clip of a minute that shows the pages
 	$(PYTHON) scripts/tour.py -o build/tour.webm
 
+.PHONY: looks
+looks: setup $(STAMPS)/dev $(STAMPS)/browser ## Make pictures of all pages of PATHS (recordings, results, reports) in build/looks, at four widths, light and dark
+	$(PYTHON) scripts/looks.py -o build/looks $(PATHS)
+
 .PHONY: stories
 stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
 	scripts/stories

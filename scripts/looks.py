@@ -73,7 +73,7 @@ def _marked(page: Any) -> None:
 def _odd(page: Any) -> None:
     _graph(page)
     page.locator("#odd").click()
-    page.locator(".odd li, .odd p").first.wait_for()
+    page.locator(".odd:not([aria-busy=true])").wait_for(timeout=60_000)
     settle(page)
 
 
@@ -116,8 +116,7 @@ def _percentiles(page: Any) -> None:
 def _coloured(page: Any) -> None:
     graph = _graph(page)
     graph.locator("select.by").select_option("device")
-    page.keyboard.press("Escape")
-    page.evaluate("document.activeElement?.blur()")
+    graph.locator("h2").first.click()
     page.keyboard.press("r")
 
 
@@ -155,7 +154,10 @@ WORKSHEET: dict[str, Scene] = {
     "compare": ((LATENCY, OPS), _key("d", "#other-back")),
     "replay": ((LATENCY, OPS), _key("P", ".replay")),
     "sub-second": ((LATENCY,), _key("E", ".sub-second canvas")),
-    "hierarchy": (("file.bytes[file]",), _key("b", ".hierarchy", "file.bytes[file]")),
+    "hierarchy": (
+        ("file.bytes[file]",),
+        _key("t", ".branches svg, .branches ul", "file.bytes[file]"),
+    ),
     "marks": ((LATENCY,), _key("g", "dialog[open]")),
     "alert": ((LATENCY,), _preview),
     "kept": ((LATENCY,), _key("K", ".kept, main")),
@@ -229,18 +231,18 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
     page = camera.browser.new_page()
     page.goto(url)
     settle(page)
-    served = page.evaluate(
+    answers = page.evaluate(
         """async () => {
-            const answers = ["/api/v1/start", "/api/v1/recordings"].map(async path => {
+            const requests = ["/api/v1/start", "/api/v1/recordings"].map(async path => {
                 const answer = await fetch(path);
                 return answer.ok ? answer.json() : {};
             });
-            return Promise.all(answers);
+            return Promise.all(requests);
         }"""
     )
     page.close()
-    studies = [study["name"] for study in served[0].get("studies", [])]
-    recordings = [item["name"] for item in served[1].get("recordings", [])]
+    studies = [study["name"] for study in answers[0].get("studies", [])]
+    recordings = [item["name"] for item in answers[1].get("recordings", [])]
 
     def is_wanted(name: str) -> bool:
         return not only or any(word in name for word in only)

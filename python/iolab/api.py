@@ -90,10 +90,10 @@ class _Shown:
             metric,
             baseline=baseline or self.baseline,
             layout=Layout(
-                rows=_listed(rows),
-                cols=_listed(cols),
-                tables=_listed(tables),
-                ignore=_listed(ignore) or (),
+                rows=_as_list(rows),
+                cols=_as_list(cols),
+                tables=_as_list(tables),
+                ignore=_as_list(ignore) or (),
             ),
             where=_conditions(where),
             shown_unit=unit,
@@ -195,7 +195,7 @@ class Events:
                 weight=weight,
                 source=source,
             ),
-            where=parse_where(_listed(where) or []),
+            where=parse_where(_as_list(where) or []),
         )
         return Map(self.path.name, counts)
 
@@ -232,7 +232,7 @@ class Events:
         from .statistics.engine.windows import filters_of
         from .statistics.question import Question
 
-        conditions = parse_where(_listed(where) or [])
+        conditions = parse_where(_as_list(where) or [])
         span = self._span(from_, to)
 
         def read(
@@ -281,7 +281,7 @@ class Events:
             )
             return Map(self.path.name, cropped)
 
-        framed = counts.framed()
+        framed = counts.with_all_columns()
         return MapWidget(
             Named(self.path.name, framed, tuple(fields)),
             Map(self.path.name, counts).svg,
@@ -352,7 +352,10 @@ class Map:
         view = View("linear" if self.counts.y == "offset" else "log")
         return svg(
             panels(
-                [Named(self.label, self.counts.framed())], view, LAYOUT, percentiles=percentiles
+                [Named(self.label, self.counts.with_all_columns())],
+                view,
+                LAYOUT,
+                percentiles=percentiles,
             ),
             f"I/O of {self.label}",
             DARK if dark else LIGHT,
@@ -473,7 +476,7 @@ def _length(interval: str | int | None) -> int | None:
     return parse_duration(interval) if isinstance(interval, str) else interval
 
 
-def _listed(names: Names) -> list[str] | None:
+def _as_list(names: Names) -> list[str] | None:
     if names is None:
         return None
     return [names] if isinstance(names, str) else list(names)

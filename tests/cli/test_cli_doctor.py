@@ -20,6 +20,7 @@ from iolab.cli import doctor as doctor_checks
 from iolab.cli.main import run
 from iolab.errors import sudo_command
 from iolab.hosts.base.host import Completed, Host
+from iolab.hosts.facts.host_facts import boot_id
 from iolab.hosts.kinds.local import LocalHost
 from iolab.recorder.probe.program import instances_of
 from iolab.results.evidence.lock import lock
@@ -312,6 +313,35 @@ def test_a_user_is_sent_to_sudo_and_low_limits_are_named(monkeypatch: pytest.Mon
     assert found["open files"]["remedy"] == "ulimit -n 4096"
     assert "as root" in found["tracefs"]["remedy"]
     assert not found["room"]["ok"]
+
+
+def test_the_accelerator_that_rigs_use_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/dev/kvm alone says nothing: the last probe of a rig does."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    probed = tmp_path / "iolab/rigs/small/accelerator"
+    probed.parent.mkdir(parents=True)
+    host = _machine({"qemu-system-x86_64": ""}, {})
+
+    def text() -> str:
+        return str(doctor_checks._machines(host)["found"])
+
+    assert "tests whether" in text()
+    now = f"None {boot_id(LocalHost())}"
+    for content, words in (
+        ("another image, another boot tcg\n", "tests whether"),
+        ("\0\xff", "tests whether"),
+        (f"{now} icount\n", "tests whether"),
+        (f"{now} tcg\n", "the kernel of small does not boot with it"),
+        (f"{now} kvm\n", "with KVM (small)"),
+    ):
+        probed.write_text(content, "latin-1")
+        assert words in text()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "without KVM" in text()
 
 
 def test_a_tracefs_that_a_user_may_not_search_is_not_an_error(

@@ -39,7 +39,7 @@ def domains(chart: Chart, name: str) -> set[tuple[Any, ...]]:
 
 def validate(chart: Chart) -> None:
     """Raise where the specification is not Vega-Lite."""
-    spec = chart.themed()
+    spec = chart.with_config()
     alt.Chart.from_dict(spec, validate=True).to_dict(validate=True)
 
 

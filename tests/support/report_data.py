@@ -72,7 +72,7 @@ class HandMade:
         raise ResultsError("no run's load rises in steps")
 
     def window_runs(self) -> list[Run]:
-        return window_runs(self.runs, self.series)
+        return window_runs(self.runs, self.series, self.manifest.baseline)
 
     def home(self, run: Run) -> Path:
         return self.path / run.id.rpartition("/")[0]

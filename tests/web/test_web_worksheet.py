@@ -294,7 +294,7 @@ def test_two_times_are_compared(open_page: Any) -> None:
     page.wait_for_selector(".difference canvas")
     settled(page)
     picture(page, "compared")
-    expect(page.locator(".difference h3")).to_contain_text("less")
+    expect(page.locator(".difference h3")).to_contain_text("minus")
     assert violations(page) == []
     compared = page.locator("#compared")
     expect(compared).to_have_text("with 30 seconds earlier")

@@ -218,7 +218,7 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         page.wait_for_selector(".welcome")
         page.get_by_role("button", name="Kept", exact=True).click()
         page.get_by_label("Statistic").fill("io.ops[latency]")
-        page.get_by_role("button", name="Keep it").click()
+        page.get_by_role("button", name="Keep", exact=True).click()
         row = page.locator('tr[data-kept="io.ops[latency]"]')
         row.wait_for()
         picture(page, "kept")
@@ -231,7 +231,7 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
         row.get_by_role("button", name="Yes, drop").click()
         row.wait_for(state="detached")
         page.get_by_label("Statistic").fill("io.nothing")
-        page.get_by_role("button", name="Keep it").click()
+        page.get_by_role("button", name="Keep", exact=True).click()
         expect(page.locator(".problem")).to_contain_text("io.nothing")
         # it stays when the list is asked for again, which is every two seconds
         for _ in range(2):

@@ -115,23 +115,23 @@ def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None
     row = page.locator(f'tr[data-kept="{NAME}"]')
     expect(row).to_contain_text("1s: 2 days")
     old, form = (
-        row.get_by_role("button", name="Drop what is old"),
+        row.get_by_role("button", name="Delete old data"),
         page.locator(f'tr[data-pruning="{NAME}"]'),
     )
     old.click()
     form.get_by_label("Days that stay").fill("1.5")
     form.get_by_label("What is dropped").select_option("1s")
     picture(page, "kept-prune")
-    form.get_by_role("button", name="Drop it").click()
+    form.get_by_role("button", name="Delete").click()
     form.wait_for(state="detached")
     tiers = {tier["tier"]: tier["first_ns"] for tier in manage.list_kept(place)[0]["tiers"]}
     assert tiers["1h"] < START + SECOND < tiers["1s"] < START + 86401 * SECOND
     old.click()
-    form.get_by_role("button", name="Leave it").click()
+    form.get_by_role("button", name="Cancel").click()
     form.wait_for(state="detached")
     old.click()
     form.get_by_label("Days that stay").fill("0")
-    form.get_by_role("button", name="Drop it").click()
+    form.get_by_role("button", name="Delete").click()
     form.wait_for(state="detached")
     left = manage.list_kept(place)[0]
     assert all(

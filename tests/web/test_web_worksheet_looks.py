@@ -46,6 +46,32 @@ def test_light_dark_narrow_and_large(open_page: Any) -> None:
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1440, "dark")])
+def test_the_highest_row_of_a_map_is_apart_from_its_border(
+    open_page: Any, width: int, scheme: str
+) -> None:
+    page = open_page(part(LATENCY, recording="<b>rec"), width=width, color_scheme=scheme)
+    drawn(page, LATENCY)
+    settled(page)
+    # where the crop ends with the row of the slowest I/Os: the plot begins 6 px below the canvas
+    apart, rows = page.evaluate(
+        """() => {
+            const canvas = document.querySelector(".plot canvas");
+            const context = canvas.getContext("2d");
+            const [left, wide] = [90, canvas.width - 190];
+            const colours = (y, high) => {
+                const {data} = context.getImageData(left, y, wide, high);
+                const found = new Set();
+                for (let i = 0; i < data.length; i += 4) found.add(data.slice(i, i + 3).join());
+                return found.size;
+            };
+            return [colours(2, 3), colours(6, canvas.height - 60)];
+        }"""
+    )
+    assert apart == 1
+    assert rows > 5
+
+
 @pytest.mark.parametrize("width", [800, 1100, 1280])
 def test_the_time_is_read_whole(open_page: Any, width: int) -> None:
     page = open_page(part(OP, recording="<b>rec"), width=width)
@@ -81,9 +107,14 @@ def test_nothing_is_cut_where_it_is_narrow(open_page: Any) -> None:
     settled(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator("#reading").evaluate(FITS)
-    outside = """each => [...each.querySelectorAll('*')].filter(
-        part => part.getBoundingClientRect().right > each.getBoundingClientRect().right).map(part => part.outerHTML)"""
+    # the choices are one row, which a finger or the focus scrolls
+    outside = """each => [...each.querySelectorAll('*')].filter(part => !part.closest('.graph-tools > *')
+        && part.getBoundingClientRect().right > each.getBoundingClientRect().right).map(part => part.outerHTML)"""
     assert frame(page, LATENCY).evaluate(outside) == []
+    more = frame(page, LATENCY).get_by_role("button", name="More")
+    more.focus()
+    right = "each => each.getBoundingClientRect().right"
+    assert more.evaluate(right) <= 390
     picture(page, "telephone")
 
 

@@ -35,6 +35,7 @@ const matrix = (row_title: string, column_title: string, cells: (CoverCell | nul
 
 const cover = (...matrices: CoverMatrix[]): Cover => ({
 	title: "",
+	obstacles: [],
 	cautions: [],
 	cards: [{ title: "", unit: "%", is_open: true, has_details: false, sentences: [], note: "", matrices }],
 	legend: [],

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { Drawable } from "../src/api/question";
 import type { StackAnswer } from "../src/generated/api";
-import { upperEnd } from "../src/heatmap/thumbnail";
+import { sharesOf, upperEnd } from "../src/heatmap/thumbnail";
 
 /** A stack of six columns of a second, as /query answers it. */
 function stack(first_ns: number, until_ns: number): StackAnswer {
@@ -27,5 +27,16 @@ describe("the picture of a statistic", () => {
 		const answer = stack(0, 6e9);
 		const keys = [{ key: "read", mean: 1, total: 1, values: [125615, 2, 3, 4, 5, 6] }];
 		expect(upperEnd({ ...answer, keys } as Drawable)).toMatch(/^up to 125\s615\/s$/);
+	});
+	it("names the largest values with their shares of the sum", () => {
+		const keys = ["a", "b", "c", "d"].map((key, i) => ({ key, mean: 1, total: [1, 700, 250, 49][i] ?? 0, values: [] }));
+		const shares = sharesOf({ keys, total: 1000 });
+		expect(shares.map(({ key, share }) => `${key} ${share.replace("\u00a0", " ")}`)).toEqual([
+			"b 70 %",
+			"c 25 %",
+			"d 5 %",
+		]);
+		expect(sharesOf({ keys: keys.slice(0, 1), total: 1000 })[0]?.share).toContain("< 1");
+		expect(sharesOf({ keys, total: 0 })).toEqual([]);
 	});
 });

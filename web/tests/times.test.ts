@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FEW, intervalOf, MANY, snapped } from "../src/api/columns";
+import { FEW, intervalOf, MANY, SOME, snapped } from "../src/api/columns";
 import { SECOND } from "../src/api/worksheet";
 import {
 	around,
@@ -68,6 +68,9 @@ describe("columns", () => {
 		);
 		const minutes = { from: START, until: START + 154 * SECOND };
 		expect(intervalOf(minutes, { pixels: 990, perSecond: 4800, enough: FEW })).toBe(2e8);
+		// a number needs more of them than a cell of a map
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 200, enough: SOME })).toBe(5e8);
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 20, enough: SOME })).toBe(intervalOf(minutes));
 		expect(intervalOf(minutes, { pixels: 990, perSecond: 50, enough: FEW })).toBe(5e8);
 		expect(intervalOf(minutes, { pixels: 990, perSecond: 2, enough: FEW })).toBe(SECOND);
 	});

@@ -16,7 +16,7 @@ from ..recording.base.schema import EVENTS, SAMPLES
 from ..recording.write.writer import RecordingWriter
 from . import tables
 from .retention import read_deleted
-from .scan import recorded, row_filter
+from .scan import row_filter, to_recorded
 from .store import Archive, ArchivedRecording, expressions
 from .upload.push import DELETED_BEFORE
 
@@ -183,10 +183,10 @@ def _segments(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= ROWS:
-            yield recorded(pa.Table.from_batches(waiting), schema)
+            yield to_recorded(pa.Table.from_batches(waiting), schema)
             waiting, rows = [], 0
     if waiting:
-        yield recorded(pa.Table.from_batches(waiting), schema)
+        yield to_recorded(pa.Table.from_batches(waiting), schema)
 
 
 def _take_coverage(

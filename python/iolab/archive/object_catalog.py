@@ -117,9 +117,9 @@ class ObjectCatalog(SqlCatalog):
         """Get the file where it is newer than the copy; whether there is one."""
         from botocore.exceptions import ClientError
 
-        known = {"IfNoneMatch": self._version} if self._version else {}
+        condition = {"IfNoneMatch": self._version} if self._version else {}
         try:
-            answer = self._client.get_object(Bucket=self._bucket, Key=self._key, **known)
+            answer = self._client.get_object(Bucket=self._bucket, Key=self._key, **condition)
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code"))
             if code in ("304", "NotModified"):

@@ -23,7 +23,7 @@ from ..recording.segments.segments import MAP_NAMES, SealedFile, Segment, read_l
 from . import tables
 from .retention import Deleted, Tier, read_deleted
 from .rollups import ArchivedStatistic, Part, Parts, effective_parts, parse_statistics, read_parts
-from .scan import DataFile, data_files, recorded, row_filter
+from .scan import DataFile, data_files, row_filter, to_recorded
 from .store import Archive, ArchivedRecording, expressions
 from .tables import Table
 from .upload.push import DELETED_BEFORE
@@ -159,7 +159,7 @@ class ArchivedEvents(Recording):
         rows = rows.filter(pc.is_in(rows["segment"], listed["segment"].combine_chunks()))
         batches = [
             part
-            for batch in recorded(rows, SAMPLES).to_batches()
+            for batch in to_recorded(rows, SAMPLES).to_batches()
             for part in split_by_source(batch)
         ]
         return UnsealedRows(batches, SAMPLES) if batches else None

@@ -197,7 +197,7 @@ def dataset(archive: Archive, table: Table, files: Iterable[DataFile]) -> ds.Dat
         )
 
 
-def recorded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def to_recorded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of an archive with the columns of recordings."""
     import pyarrow as pa
 

@@ -114,7 +114,7 @@ def _ordinal(title: str, rate: Comparison, width: int) -> alt.X:
 def _marks_of(
     cell: Cell, comparison: Comparison, half: str, y: ValueAxis, place: LinePlace
 ) -> list[dict[str, object]]:
-    height = y.drawn(cell.estimate.value)
+    height = y.place(cell.estimate.value)
     if height is None:
         return []
     at_level = f"{', '.join(comparison.rows)} {key_text(cell.row)}".strip()
@@ -126,8 +126,8 @@ def _marks_of(
             "panel": place.panel,
             "x": key_text(cell.row),
             "y": height,
-            "lo": y.drawn(cell.estimate.low),
-            "hi": y.drawn(cell.estimate.high),
+            "lo": y.place(cell.estimate.low),
+            "hi": y.place(cell.estimate.high),
             "hollow": cell.estimate.level is Level.SUSPECT,
             "tip": f"{name}: {words.quantity(cell.estimate, comparison.metric.unit)}",
         }

@@ -127,7 +127,7 @@ def _line(
     spots = []
     for i, cell in enumerate(cells):
         change_of_cell = cell.change
-        if change_of_cell is None or (height := y.drawn(change_of_cell.value)) is None:
+        if change_of_cell is None or (height := y.place(change_of_cell.value)) is None:
             continue
         at = f"{common['group']}, {', '.join(comparison.rows)} {key_text(cell.row)}"
         spots.append(
@@ -135,8 +135,8 @@ def _line(
                 i,
                 x.place(cell.row),
                 height,
-                y.drawn(change_of_cell.low),
-                y.drawn(change_of_cell.high),
+                y.place(change_of_cell.low),
+                y.place(change_of_cell.high),
                 hollow=not change_of_cell.decided,
                 dashed=cell.saturated,
                 tip=f"{at}: {words.change_text(change_of_cell, comparison.metric)}",

@@ -151,13 +151,13 @@ def histogram(
             common = {"group": item.variant, "tip": f"{item.variant}: {label}"}
             if previous != low:
                 if previous is not None:
-                    outline.append({**common, "x": x.drawn(previous), "y": 0.0})
-                outline.append({**common, "x": x.drawn(low), "y": 0.0})
-            outline.append({**common, "x": x.drawn(low), "y": y.drawn(share)})
-            outline.append({**common, "x": x.drawn(high), "y": y.drawn(share)})
+                    outline.append({**common, "x": x.place(previous), "y": 0.0})
+                outline.append({**common, "x": x.place(low), "y": 0.0})
+            outline.append({**common, "x": x.place(low), "y": y.place(share)})
+            outline.append({**common, "x": x.place(high), "y": y.place(share)})
             previous = high
         if previous is not None:
-            outline.append({"group": item.variant, "tip": "", "x": x.drawn(previous), "y": 0.0})
+            outline.append({"group": item.variant, "tip": "", "x": x.place(previous), "y": 0.0})
     for number, point in enumerate(outline):
         point["i"] = number
     groups = list(dict.fromkeys(item.variant for item in shares))

@@ -153,9 +153,9 @@ def _curve(
             for rate, delay, run in zip(
                 point.throughput.values, point.latency.values, point.throughput.runs, strict=False
             ):
-                if (across := x.drawn(rate)) is not None and (up := y.drawn(delay)) is not None:
+                if (across := x.place(rate)) is not None and (up := y.place(delay)) is not None:
                     yield {**common, "kind": "dot", "x": across, "y": up, "tip": f"{name} ({run})"}
-        middle_x, middle_y = x.drawn(point.throughput.value), y.drawn(point.latency.value)
+        middle_x, middle_y = x.place(point.throughput.value), y.place(point.latency.value)
         if middle_x is None or middle_y is None:
             continue
         tip = (
@@ -176,7 +176,7 @@ def _curve(
     yield from rows_of(spots, common)
     knee = curve.knee
     if isinstance(knee, KneeEstimate):
-        knee_x, knee_y = x.drawn(knee.throughput), y.drawn(knee.latency)
+        knee_x, knee_y = x.place(knee.throughput), y.place(knee.latency)
         if knee_x is not None and knee_y is not None:
             yield {
                 **common,
@@ -190,16 +190,16 @@ def _curve(
                     **common,
                     "kind": "knee-x",
                     "y": knee_y,
-                    "lo": x.drawn(knee.throughput_range[0]),
-                    "hi": x.drawn(knee.throughput_range[1]),
+                    "lo": x.place(knee.throughput_range[0]),
+                    "hi": x.place(knee.throughput_range[1]),
                 }
             if knee.latency_range:
                 yield {
                     **common,
                     "kind": "knee-y",
                     "x": knee_x,
-                    "lo": y.drawn(knee.latency_range[0]),
-                    "hi": y.drawn(knee.latency_range[1]),
+                    "lo": y.place(knee.latency_range[0]),
+                    "hi": y.place(knee.latency_range[1]),
                 }
 
 
@@ -225,7 +225,7 @@ def _load_labels(
     ]
     knee_boxes = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
     for reference in references:
-        if reference.axis == "x" and (value := x.drawn(reference.value)) is not None:
+        if reference.axis == "x" and (value := x.place(reference.value)) is not None:
             edge = x.pixel(value, division.width)
             knee_boxes += [
                 Box(edge - 18, 0, edge, 6.5 * len(reference.label)),

@@ -189,7 +189,7 @@ def _line(
         estimate, place = cell.estimate, x.place(cell.row)
         at = f"{line.name}, {', '.join(comparison.rows)} {key_text(cell.row)}"
         for value, run in zip(estimate.values, estimate.runs, strict=False):
-            if len(estimate.values) > 1 and (height := y.drawn(value)) is not None:
+            if len(estimate.values) > 1 and (height := y.place(value)) is not None:
                 tip = f"{at}: {format_quantity(value, comparison.metric.unit)} ({run})"
                 yield {**common, "kind": "dot", "x": place, "y": height, "tip": tip}
         for refused, run in words.left_out(estimate):
@@ -204,7 +204,7 @@ def _line(
                 "y": limits,
                 "tip": f"{at}: left out, {said} ({run})",
             }
-        middle = y.drawn(estimate.value)
+        middle = y.place(estimate.value)
         if middle is None:
             continue
         spots.append(
@@ -212,8 +212,8 @@ def _line(
                 i,
                 place,
                 middle,
-                y.drawn(estimate.low),
-                y.drawn(estimate.high),
+                y.place(estimate.low),
+                y.place(estimate.high),
                 hollow=estimate.level is Level.SUSPECT,
                 dashed=cell.saturated,
                 tip=f"{at}: {words.quantity(estimate, comparison.metric.unit)}",

@@ -174,14 +174,14 @@ def percentiles(
                     "label": label,
                 }
             )
-            if (height := y.drawn(value)) is not None:
+            if (height := y.place(value)) is not None:
                 spots.append(
                     Spot(
                         i,
                         float(f"{100 / (100 - percent):.9g}"),
                         height,
-                        y.drawn(low),
-                        y.drawn(high),
+                        y.place(low),
+                        y.place(high),
                         tip=f"{tail_of_variant.variant}: {percent:.7g} % of I/Os within {label}",
                     )
                 )

@@ -87,7 +87,7 @@ def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> lis
     return [
         layer(
             alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0),
-            data=inline({"lo": y.drawn(floor[0]), "hi": y.drawn(floor[1])}),
+            data=inline({"lo": y.place(floor[0]), "hi": y.place(floor[1])}),
             y=at(channel, "lo"),
             y2=alt.Y2("hi"),
         )
@@ -102,7 +102,7 @@ def reference_layers(
     layers = []
     for reference in references:
         upright = reference.axis == "x"
-        place = (x if upright else y).drawn(reference.value)
+        place = (x if upright else y).place(reference.value)
         if place is None:
             continue
         data = inline({reference.axis: place, "label": reference.label})

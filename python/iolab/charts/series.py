@@ -273,7 +273,7 @@ def _line(one: Series, y: ValueAxis) -> Iterable[Drawn]:
     piece: list[Drawn] = []
     number = 0
     for time, value in [*_thin(one), (math.inf, math.nan)]:
-        height = y.drawn(value)
+        height = y.place(value)
         if height is not None and math.isfinite(time):
             piece.append(
                 {

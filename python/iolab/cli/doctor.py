@@ -357,16 +357,28 @@ def _zfs(host: Host) -> dict[str, Any]:
 
 
 def _machines(host: Host) -> dict[str, Any]:
-    program, kvm = "qemu-system-x86_64", os.access("/dev/kvm", os.R_OK | os.W_OK)
-    if host.which(program) is None:
+    from ..hosts.kinds.rig import cache_home
+    from ..rigs.qemu import PROGRAM, remembered_accelerator
+
+    if host.which(PROGRAM) is None:
         return check(
             "qemu", False, "not found", "apt install qemu-system-x86 debootstrap: only for rigs"
         )
-    return check(
-        "qemu",
-        True,
-        f"{program}, {'with KVM' if kvm else 'without KVM: rigs emulate their CPUs, which is slow'}",
-    )
+    rigs = [path.parent.name for path in sorted(cache_home().glob("*/accelerator"))]
+    probed = {name: result for name in rigs if (result := remembered_accelerator(name))}
+    emulated = [name for name, result in probed.items() if result == "tcg"]
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        state_text = "without KVM: rigs emulate their CPUs, which is slow"
+    elif emulated:
+        state_text = (
+            f"/dev/kvm exists, but the kernel of {', '.join(emulated)} does not boot with it: "
+            "its CPUs are emulated, which is slow"
+        )
+    elif probed:
+        state_text = f"with KVM ({', '.join(probed)})"
+    else:
+        state_text = "/dev/kvm exists; the first 'iolab rig up' tests whether a rig boots with it"
+    return check("qemu", True, f"{PROGRAM}, {state_text}")
 
 
 def _tracefs(host: Host) -> dict[str, Any]:

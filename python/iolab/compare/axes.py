@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..metrics import Metric
+from ..results.derive.windows import ARM
 from ..results.evidence.model import Run
 from ..units import parse_fio_size
 from ..verdict import Level
@@ -139,7 +140,7 @@ def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
     ascending, other text by the alphabet.
 
     Published and imported text keeps its order of appearance, which somebody chose; a study's runs
-    come in seeded order.
+    come in seeded order. The arms of windows have their order too.
     """
     order: dict[str, dict[object, float]] = {name: {} for name in names}
     keys: dict[Key, None] = {}
@@ -150,7 +151,7 @@ def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
         for name in names:
             order[name].setdefault(run.factors.get(name), len(order[name]))
     for name in names:
-        order[name] = _text_order(order[name], foreign)
+        order[name] = _text_order(order[name], foreign or name == ARM)
 
     def place(name: str, level: object) -> tuple[int, float]:
         if isinstance(level, AchievedLevel):

@@ -91,8 +91,8 @@ def syncs_warning(runs: Sequence[Run], metric: Metric) -> list[Warning]:
     arms = []
     for arm, pairs in by_arm.items():
         times = [seconds for _, seconds in pairs if seconds]
-        each = f", {format_quantity(fmean(times), 's', 3)} each" if times else ""
-        arms.append(f"{arm} {rates[arm]:.2g} per write{each}" if rates[arm] else f"{arm} none")
+        mean_time = f", {format_quantity(fmean(times), 's', 3)} each" if times else ""
+        arms.append(f"{arm} {rates[arm]:.2g} per write{mean_time}" if rates[arm] else f"{arm} none")
     text = (
         f"latencies of writes leave out syncs, and the arms sync differently ({'; '.join(arms)}): "
         "a lower latency is not judged as better"

@@ -274,7 +274,7 @@ def _why_nothing(maps: Sequence[HeatCounts]) -> str:
     )
     parts = [
         f"{filtered} I/Os do not meet --where" if filtered else "",
-        f"{without} I/Os have no {maps[0].needed}" if without else "",
+        f"{without} I/Os have no {maps[0].required_field}" if without else "",
         f"{outside} I/Os lie outside --y-range" if outside else "",
         f"{damaged} lines are damaged" if damaged else "",
         f"{events} I/Os moved no bytes" if events and maps[0].weight == "bytes" else "",

@@ -119,7 +119,7 @@ def losses(counts: HeatCounts) -> list[str]:
     if counts.unpaired:
         texts.append(halves(counts.unpaired))
     if counts.without_y:
-        texts.append(f"{ios(counts.without_y)} without {counts.needed}")
+        texts.append(f"{ios(counts.without_y)} without {counts.required_field}")
     if counts.averaged:
         texts.append("each line of the log is the mean of a window, not one I/O")
     return [*texts, *counts.assumptions]

@@ -211,8 +211,8 @@ class Ledger(Generic[T]):
                 tail, begin, rest = (tail + rest)[-TAIL:], begin + len(rest), b""
         # a last line without an end is being written, or was torn: it counts if it is whole, and is
         # read again
-        shown = self._add(total, objects(rest)) if rest.strip() else total
-        return _Read(status, begin, tail, total, shown)
+        contents = self._add(total, objects(rest)) if rest.strip() else total
+        return _Read(status, begin, tail, total, contents)
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,8 @@ class Ordered:
 
 def _append(before: Ordered, more: Iterable[dict[str, Any] | None]) -> Ordered:
     lines = list(more)
-    whole = [without_checksum(line) for line in lines if line is not None]
-    return Ordered((*before.lines, *whole), before.damaged + len(lines) - len(whole))
+    complete = [without_checksum(line) for line in lines if line is not None]
+    return Ordered((*before.lines, *complete), before.damaged + len(lines) - len(complete))
 
 
 ORDERED = Ledger(Ordered(), _append)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from .. import registry
 from ..compare.compare import compare
@@ -42,8 +42,6 @@ def pull_request_markdown(
         machine: facts of the machine.
         command: arguments that repeat the comparison.
     """
-    levels = Counter(run.verdict.level.value for run in results.runs)
-    verdicts = ", ".join(f"{count} {level}" for level, count in levels.items())
     lines = [f"## {markdown(title)}", ""]
     sentences = [sentence for card in cover.cards for sentence in card.sentences]
     for obstacle in cover.obstacles:
@@ -53,14 +51,17 @@ def pull_request_markdown(
             for reason in obstacle.reasons
         ]
     lines += [f"- {_plain(sentence.text)}" for sentence in sentences]
-    lines += ["", f"{len(results.runs)} runs: {verdicts}.  "]
+    lines += [""]
     lines += [f"{_plain(sentence.text)}  " for sentence in cover.cautions]
     lines += ["", *_builds_table(builds)]
     notes = study_notes(results.runs, results.standing, results.manifest.imported)
     renderer = registry.load("renderer", "markdown")()
+    stated: set[str] = set()
     for metric in dict.fromkeys(sentence.section for sentence in sentences if sentence.section):
         comparison = compare(results.runs, metric, baseline=results.manifest.baseline, notes=notes)
-        lines += ["", renderer.render(comparison).rstrip("\n")]
+        new = tuple(note for note in comparison.warnings if note.text not in stated)
+        stated |= {note.text for note in new}
+        lines += ["", renderer.render(replace(comparison, warnings=new)).rstrip("\n")]
     lines += ["", "### Environment", ""]
     facts = {fact.name: ", ".join(fact.values) for fact in environment(results)}
     known = {**machine, **{name: facts[name] for name in FACTS if name in facts}}

@@ -136,7 +136,7 @@ def join(name: str, count: int, program: str) -> Iterator[list[str]]:
     Raises RunError where the hub cannot start, or has ended under its machines; UsageError where the
     network is full.
     """
-    with _locked():
+    with _lock_networks():
         state = next((state for state in networks() if state.name == name), None)
         members = state.members() if state else []
         if state is None or not state.running:
@@ -164,7 +164,7 @@ def join(name: str, count: int, program: str) -> Iterator[list[str]]:
 def end_unused() -> None:
     """End networks without machines."""
     if networks():
-        with _locked():
+        with _lock_networks():
             _end_unused()
 
 
@@ -288,7 +288,7 @@ def _end_unused() -> None:
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[None]:
+def _lock_networks() -> Iterator[None]:
     home = _home()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

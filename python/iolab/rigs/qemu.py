@@ -32,6 +32,8 @@ _FIRST_SLOT = 0x8
 """Slots below are left to the other devices; 17 from here on hold the most disks there can be, 8 to
 a slot."""
 _PROBE_WORD = "rig-probe: booted"
+_ACCELERATOR = "accelerator"
+"""File of a rig with the result of the last probe."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,18 @@ def check_program() -> None:
         )
 
 
+def remembered_accelerator(rig: str) -> str | None:
+    """`kvm` or `tcg`, as a probe of this image found since this machine booted; None without a
+    probe."""
+    try:
+        text = (rig_home(rig) / _ACCELERATOR).read_text("utf-8", "replace")
+    except OSError:
+        return None
+    word, _, result = text.strip().rpartition(" ")
+    is_current = word == f"{image_version(rig)} {boot_id(LocalHost())}"
+    return result if is_current and result in ("kvm", "tcg") else None
+
+
 def choose_accelerator(rig: str, counts_instructions: bool = False) -> Choice:
     """KVM where a probe booted this rig's kernel with it in time; remembered for this image and
     this boot of the machine."""
@@ -113,15 +127,11 @@ def choose_accelerator(rig: str, counts_instructions: bool = False) -> Choice:
             "tcg",
             "/dev/kvm may not be opened by this user (group kvm): the CPU is emulated, several times slower",
         )
-    choice_file = rig_home(rig) / "accelerator"
-    word = f"{image_version(rig)} {boot_id(LocalHost())}"
-    try:
-        remembered, _, result = choice_file.read_text("utf-8").strip().rpartition(" ")
-    except OSError:
-        remembered, result = "", ""
-    if remembered != word or result not in ("kvm", "tcg"):
+    result = remembered_accelerator(rig)
+    if result is None:
         result = "kvm" if _boots_with_kvm(rig) else "tcg"
-        choice_file.write_text(f"{word} {result}\n", "utf-8")
+        text = f"{image_version(rig)} {boot_id(LocalHost())} {result}\n"
+        (rig_home(rig) / _ACCELERATOR).write_text(text, "utf-8")
     if result == "kvm":
         return Choice("kvm", "")
     return Choice(

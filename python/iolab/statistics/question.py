@@ -170,7 +170,10 @@ def _near(word: str) -> str:
     all."""
     if word.lower() in CATALOGUE:
         return f"did you mean {word.lower()!r}? names are in lower case"
-    hint = near(word.lower(), CATALOGUE)
+    name = word.lower()
+    if name in CATALOGUE["io.ops"].breakdowns:
+        return f"did you mean 'io.ops[{name}]'? '{name}' is a field"
+    hint = near(name, CATALOGUE)
     group = word.lower().partition(".")[0]
     of_group = [name for name in CATALOGUE if name.startswith(f"{group}.")]
     return (

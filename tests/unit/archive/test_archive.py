@@ -137,9 +137,9 @@ def test_sessions_and_the_gap_between_them_arrive(tmp_path: Path, archive: Archi
         writer.tick(START + 15 * SECOND)
     push(path, archive)
     fetch(archive, tmp_path / "back", choose(archive))
-    gaps = [gap.span for gap in Recording(path).unrecorded()]
+    gaps = [gap.span for gap in Recording(path).unrecorded_spans()]
     assert len(gaps) == 1
-    assert [gap.span for gap in Recording(tmp_path / "back").unrecorded()] == gaps
+    assert [gap.span for gap in Recording(tmp_path / "back").unrecorded_spans()] == gaps
 
 
 def test_a_second_push_adds_what_is_new_only(tmp_path: Path, archive: Archive) -> None:
@@ -171,7 +171,7 @@ def test_what_is_not_archived_yet_is_a_gap_of_the_fetched_recording(
         push(tmp_path / "rec", archive)
     until_ns = START + 10 * SECOND
     fetch(archive, tmp_path / "back", choose(archive), until_ns=until_ns)
-    spans = {gap.span for gap in Recording(tmp_path / "back").unrecorded()}
+    spans = {gap.span for gap in Recording(tmp_path / "back").unrecorded_spans()}
     assert spans == {(START + SEGMENT_S * SECOND, until_ns)}
 
 

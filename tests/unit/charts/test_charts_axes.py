@@ -116,7 +116,7 @@ def test_shares_run_to_100_per_cent_once_they_pass_half() -> None:
 def test_nothing_to_draw_still_makes_an_axis(values: list[float | None]) -> None:
     axis = value_axis("latency", "s", values)
     assert (axis.low, axis.high, axis.notes) == (0.0, 1.0, ("nothing to draw",))
-    assert axis.drawn(math.nan) is None
+    assert axis.place(math.nan) is None
 
 
 def test_all_zero_values_make_an_axis() -> None:
@@ -133,7 +133,7 @@ def test_everything_drawn_lies_within_the_domain(values: list[float], base: str,
     axis = value_axis("quantity", base, values, log=log)
     assert axis.low < axis.high
     for value in values:
-        drawn = axis.drawn(value)
+        drawn = axis.place(value)
         assert drawn is not None
         slack = 1e-5 * max(abs(axis.low), abs(axis.high))
         assert axis.low - slack <= drawn <= axis.high + slack
@@ -180,7 +180,7 @@ def test_round_domains_hold_their_ends(low: float, span: float) -> None:
 
 def test_huge_changes_get_a_ratio_axis_labelled_in_per_cent() -> None:
     axis = ratio_axis("change", [-0.5, 14.0])
-    assert (axis.kind, axis.zero, axis.drawn(1.0), axis.drawn(-1.0)) == ("log", 1.0, 2.0, None)
+    assert (axis.kind, axis.zero, axis.place(1.0), axis.place(-1.0)) == ("log", 1.0, 2.0, None)
     assert "100" in spec(axis.encode_y(300))["axis"]["labelExpr"]
     assert any("−100 %" in note for note in ratio_axis("change", [-1.0, 20.0]).notes)
 

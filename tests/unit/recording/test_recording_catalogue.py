@@ -246,7 +246,7 @@ def test_segments_deleted_during_a_question(
     assert isinstance(found, Stack)
     assert isinstance(after, Stack)
     assert found.notes == after.notes
-    assert recording.damaged() == []
+    assert recording.damaged_files() == []
 
 
 def test_a_file_deleted_while_it_is_scanned(

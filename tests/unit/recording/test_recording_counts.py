@@ -151,21 +151,21 @@ def test_a_still_picture_has_all_columns_that_were_asked_about(
         gaps=gaps,
         lost_at=((-before, "lost", 1), (-before, "damaged", 2)),
     )
-    framed = asked.framed()
+    framed = asked.with_all_columns()
     assert cells(framed) == cells(counts)
     assert framed.columns == counts.columns + before + after
     assert framed.t0_ns == counts.t0_ns - 1000 * before
     assert framed.gaps == (((0, before),) if before else ())
     assert framed.lost_at == ((0, "lost", 1), (0, "damaged", 2))
     assert framed.lost_by_column == ((0, 3),)
-    again = framed.framed()
+    again = framed.with_all_columns()
     assert (again.t0_ns, again.columns, cells(again)) == (
         framed.t0_ns,
         framed.columns,
         cells(framed),
     )
     assert framed.coarser(columns=joined).columns == -(-framed.columns // joined)
-    assert counts.framed() is counts
+    assert counts.with_all_columns() is counts
 
 
 @given(events.filter(bool), events.filter(bool), st.integers(0, 20))
@@ -179,7 +179,10 @@ def test_windows_of_parts_are_joined(
     known = replace(parts[0], window=(-5, 60))
     merged = merge([known, parts[1]])
     past = max(60, *(part.t0_ns // 1000 + part.columns for part in parts))
-    assert (merged.framed().t0_ns, merged.framed().t0_ns + merged.framed().span_ns) == (
+    assert (
+        merged.with_all_columns().t0_ns,
+        merged.with_all_columns().t0_ns + merged.with_all_columns().span_ns,
+    ) == (
         -5000,
         1000 * past,
     )

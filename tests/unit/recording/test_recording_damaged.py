@@ -92,7 +92,7 @@ def test_what_stands_behind_damage_is_a_loss(tmp_path: Path, noise: bytes) -> No
     [loss] = recording.losses()
     assert (loss["kind"], loss["count"]) == ("damaged", 100 * (SECONDS - known))
     check(Recording(tmp_path / "r"), known)
-    assert Recording(tmp_path / "r").damaged() == []
+    assert Recording(tmp_path / "r").damaged_files() == []
 
 
 def test_the_next_writer_says_so_as_well(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def listed_files(path: Path) -> set[Path]:
 
 
 def trouble(path: Path) -> list[str]:
-    return [str(place.relative_to(path)) for place, _ in Recording(path).damaged()]
+    return [str(place.relative_to(path)) for place, _ in Recording(path).damaged_files()]
 
 
 def test_joined_maps_have_the_same_answers_and_fewer_files(path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_damaged_segment_is_named(tmp_path: Path) -> None:
         writer.append_events(events(10, 2))
     (tmp_path / "r/events/000001.parquet").write_bytes(b"PAR1 and no more")
     recording = Recording(tmp_path / "r")
-    [(path, reason)] = recording.damaged()
+    [(path, reason)] = recording.damaged_files()
     assert path.name == "000001.parquet"
     assert reason
     assert [each.number for each in recording.segments()] == [2]

@@ -149,7 +149,7 @@ def test_a_gap_that_was_open_when_the_recorder_was_killed_lasts_until_the_end_of
     facts["sessions"][0]["until_ns"] = at(12)
     facts["sessions"].append({**facts["sessions"][0], "from_ns": at(20), "until_ns": at(22)})
     (tmp_path / "r/recording.json").write_text(json.dumps(facts))
-    assert [each.span for each in Recording(tmp_path / "r").unrecorded()] == [
+    assert [each.span for each in Recording(tmp_path / "r").unrecorded_spans()] == [
         (at(4), at(12)),
         (at(12), at(20)),
     ]

@@ -193,6 +193,8 @@ def test_each_group_of_a_window_counts_alike(tmp_path: Path) -> None:
 def test_several_arms_become_a_factor(tmp_path: Path) -> None:
     runs = [marked(tmp_path, 1, [at(5, "x")], variant) for variant in ("a", "b")]
     assert {run.factors["arm"] for run in window_runs(runs, falling)} == {"a", "b"}
+    comparison = compare(window_runs(runs, falling, "b"), "write.iops")
+    assert comparison.row_levels == (("b",), ("a",))
 
 
 def test_steps_and_unmarked_runs_make_no_windows(tmp_path: Path) -> None:

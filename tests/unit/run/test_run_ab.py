@@ -5,6 +5,7 @@ interrupted and resumed."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from iolab.cli.main import run
 from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeProgram
 from iolab.hosts.kinds.rig import RigState
-from iolab.rigs.build import Done
+from iolab.rigs.build import BUILD_FILE, Done
 from iolab.rigs.builds import BuildRecord
 from iolab.rigs.qemu import Disks, MachineOptions
 from iolab.rigs.recipe import Rig
@@ -93,6 +94,8 @@ class Rigs:
         self.disks: Disks | None = None
         self.machine: RigState | None = None
         self.made: list[BuildRecord] = []
+        self.digests: dict[str, str] = {}
+        self.replaced = ""
         self.zfs = FakeZfs()
         host: Any = self.zfs.host()
         self.host = host
@@ -145,12 +148,26 @@ class Rigs:
 
     def _record(self, request: BuildRequest) -> BuildRecord:
         self._stage(f"build {request.name}")
-        record = BuildRecord(request.name, request.sources, f"d-{request.name}", "", {}, "", "2")
-        self.made.append(record)
+        digest = self.digests.get(request.name, f"d-{request.name}")
+        record = BuildRecord(request.name, request.sources, digest, "", {}, "", "2")
+        self.made = [other for other in self.made if other.name != record.name] + [record]
+        self._install(record)
         return record
+
+    def _install(self, record: BuildRecord) -> None:
+        """Put the build's file where the machine has it."""
+        path = f"/opt/openzfs/{record.name}/{BUILD_FILE}"
+        self.host.files[path] = json.dumps(record.as_data())
+
+    def replace_build(self, name: str) -> None:
+        """Another comparison makes a build of this name, and the machine gets it."""
+        record = next(record for record in self.made if record.name == name)
+        self._install(replace(record, digest="of another comparison"))
 
     def up(self, rig: str, names: Sequence[str], options: MachineOptions, *_: object) -> None:
         self._stage("up")
+        if self.replaced:
+            self.replace_build(self.replaced)
         self.disks, self.machine = options.disks, replace(STATE, name=names[0])
 
     def down(self, name: str) -> bool:
@@ -200,6 +217,9 @@ def test_a_comparison_leaves_results_report_and_summary(
     }
     summary = (tmp_path / "out/summary.md").read_text("utf-8")
     assert "## s: 2.3 against 2.1" in summary
+    assert len(re.findall(r"2 runs", summary)) == 1
+    notes = re.findall(r"(?m)^note: .*", summary)
+    assert len(notes) == len(set(notes))
     assert "| sources | old | new |" in summary
     assert "### write.iops: IOPS, writes" in summary
     assert "- disks: 2 of 8.00 GiB, 170 IOPS each" in summary
@@ -258,6 +278,34 @@ def test_a_failure_of_a_build_is_one_line(rigs: Rigs, capsys: pytest.CaptureFixt
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error == "iolab: fix.patch: the patch does not apply"
     assert "up" not in rigs.calls
+
+
+def test_a_build_that_another_comparison_replaced_is_one_line_and_runs_nothing(
+    rigs: Rigs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rigs.replaced = "2.3"
+    assert run(command()) == RunError.exit_code
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "the build '2.3'" in error
+    assert "iolab rig down" in error
+    assert "fio" not in rigs.calls
+    rigs.replaced, rigs.machine = "", None
+    rigs.digests["2.3"], rigs.made = "d-2.3", [replace(rigs.made[1], digest="other"), rigs.made[0]]
+    assert run(["ab", "--resume", "-o", "out"]) == 0
+    said = capsys.readouterr().err
+    assert "2.3: replaces the build of /src/new" in said
+    assert (tmp_path / "out/summary.md").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"digest": 1}'])
+def test_a_damaged_file_of_a_build_is_one_line(
+    text: str, rigs: Rigs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rigs.failures["fio"] = KeyboardInterrupt()
+    assert run(command()) == 130
+    rigs.host.files[f"/opt/openzfs/2.1/{BUILD_FILE}"] = text
+    assert run(["ab", "--resume", "-o", "out"]) == RunError.exit_code
+    assert "the build '2.1'" in capsys.readouterr().err.strip().splitlines()[-1]
 
 
 def on_host(*more: str) -> list[str]:

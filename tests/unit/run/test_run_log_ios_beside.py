@@ -241,7 +241,7 @@ def test_one_recording_holds_what_the_recorder_and_fio_saw(
         assert gaps[0][0] == T0
         told = {
             (each.from_ns // SECOND, each.until_ns // SECOND)
-            for each in recording.unrecorded()
+            for each in recording.unrecorded_spans()
             if each.source == "fio"
         }
         assert (T0 // SECOND, T0 // SECOND + 3) in told, (

@@ -74,7 +74,7 @@ def test_no_io_is_zero_over_the_time_that_was_recorded(tmp_path: Path, name: str
 def test_its_maps_are_empty_and_drawn(tmp_path: Path, y: str, scale: Any) -> None:
     counts = heat(quiet(tmp_path / "r"), y)
     assert (counts.events, counts.window) == (0, (0, 300))
-    [panel] = panels([Named("r", counts.framed())], View(scale), Layout(100, 60, 1))
+    [panel] = panels([Named("r", counts.with_all_columns())], View(scale), Layout(100, 60, 1))
     assert panel.heading.startswith("r: 0 I/Os over 3 s")
     assert (panel.columns, int(panel.cells.counts.sum()), panel.gaps, panel.unrecorded) == (
         100,
@@ -302,7 +302,7 @@ def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
 
     none = np.zeros(0, dtype=np.int64)
     counts = HeatCounts("utilization", START, SECOND, Linear(0, 1), none, none, none, window=(0, 5))
-    [panel] = panels([Named("r", counts.framed())], View("linear"), Layout(100, 60, 1))
+    [panel] = panels([Named("r", counts.with_all_columns())], View("linear"), Layout(100, 60, 1))
     assert (panel.columns, panel.frame.low, panel.frame.high) == (5, 0, 100)
 
 

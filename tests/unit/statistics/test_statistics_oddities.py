@@ -20,10 +20,12 @@ from iolab.server.base.models import Odd
 from iolab.server.base.store import Store
 from iolab.server.queries.drill import odd as answer_odd
 from iolab.statistics.answers.answers import Series
+from iolab.statistics.ask import odd_words
 from iolab.statistics.ask.odd_series import Subject
-from iolab.statistics.ask.odd_words import Statement, statements, subject_words
-from iolab.statistics.ask.oddities import Oddities, oddities
+from iolab.statistics.ask.odd_words import Numbers, Statement, statements, subject_words
+from iolab.statistics.ask.oddities import Change, Oddities, oddities
 from iolab.statistics.ask.query import query
+from iolab.statistics.question import parse
 from iolab.statistics.tiers.trace_tier import bounds
 from support.statistics_data import Event, recording_of, trace_of
 
@@ -179,6 +181,53 @@ def test_rates_are_those_of_queries(tmp_path: Path) -> None:
     assert isinstance(answer, Series)
     assert stated.numbers[place].before == pytest.approx((answer.mean,))
     assert stated.numbers[place].since[0] == pytest.approx(0, abs=2)
+
+
+def test_each_finding_has_the_time_and_numbers_of_its_subject(tmp_path: Path) -> None:
+    """A new process reads much for two seconds, and a larger one stops later."""
+
+    def fault(event: Event) -> Event | None:
+        second = event.time / SECOND
+        if 17 <= second < 19 and event.offset is not None and event.offset % (4 * 4096) == 0:
+            return changed(event, process="scan", file="/scan")
+        return None if event.process == "db" and second >= 21 else event
+
+    recording, found = ask(tmp_path, fault)
+    stated = {subject_words(item.oddity.subject): item for item in statements(recording, found)}
+    assert {"process scan", "process db"} <= stated.keys()
+    for process, begin, until, odd_rate in (("scan", 17, 19, RATE / 4), ("db", 21, SECONDS, 0)):
+        item = stated[f"process {process}"]
+        assert item.oddity.from_ns == pytest.approx(begin * SECOND, abs=SECOND / 2)
+        assert item.oddity.until_ns == pytest.approx(until * SECOND, abs=SECOND / 2)
+        place = [change.quantity for change in item.oddity.changes].index("rate")
+        change, numbers = item.oddity.changes[place], item.numbers[place]
+        assert numbers.since[0] == pytest.approx(odd_rate, abs=0.25 * RATE / 4)
+        assert (change.octaves > 0) == (numbers.since > numbers.before)
+
+
+@pytest.mark.parametrize(
+    ("before", "since", "unit", "quantity", "statistic", "words"),
+    [
+        ((208.0e9, 208.1e9), (208.05e9, 208.2e9), "B", "offset", "io.ops[offset]", "193.7 GiB to 193.8 GiB → 193.8 GiB to 193.9 GiB"),
+        ((42.0,), (0.0,), "1/s", "rate", "io.ops[process]", "42 I/Os/s → 0 I/Os/s"),
+        ((9000.2,), (9000.4,), "1/s", "rate", "io.ops[process]", "9000.2 I/Os/s → 9000.4 I/Os/s"),
+        ((0.025,), (0.00005,), "", "queue", "file.ops[latency]", "file calls in flight 0.025 → below 0.001"),
+        ((), (4095.0,), "ns", "tail", "nfs.ops[latency]", "p99 of latency of nfs calls none → 4.09 µs"),
+    ],
+)  # fmt: skip
+def test_changes_in_words(
+    before: tuple[float, ...],
+    since: tuple[float, ...],
+    unit: str,
+    quantity: str,
+    statistic: str,
+    words: str,
+) -> None:
+    change = Change(quantity, parse(statistic), 1.0, 0.0, 1.0, 1.0, True)
+    shares = odd_words._MOST if quantity == "offset" else ()
+    numbers = Numbers(before, since, unit, shares=shares)
+    title = "offset (p5 to p95) " if quantity == "offset" else ""
+    assert odd_words._change_words(change, numbers) == title + words
 
 
 def test_a_quiet_time_is_chosen(tmp_path: Path) -> None:

@@ -33,12 +33,13 @@ export function intervalOf(span: Span, room: Room | null = null): number {
 	const length = span.until - span.from;
 	const seen = roundDown((WIDEST * length) / room.pixels);
 	const filled = roundUp((room.enough * SECOND) / room.perSecond);
-	const longest = room.enough > FEW ? Math.max(usual, roundDown(length / FEWEST)) : usual;
+	const longest = room.enough > SOME ? Math.max(usual, roundDown(length / FEWEST)) : usual;
 	return Math.min(longest, Math.max(seen, filled));
 }
 
-/** I/Os of a column that are enough to count them, and to tell percentiles. */
+/** I/Os of a column that are enough for a cell of a map, for a number that does not flicker, and for percentiles. */
 export const FEW = 20;
+export const SOME = 100;
 export const MANY = 1000;
 
 const SHORT = Array.from({ length: 9 }, (_, decade) => [1, 2, 5].map((step) => step * 10 ** decade)).flat();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { rootOf } from "../lib/names";
-import { FEW, intervalOf, MANY, type Room } from "./columns";
+import { FEW, intervalOf, MANY, type Room, SOME } from "./columns";
 import { heldInterval, inlined } from "./offline";
-import { askedOf, hasPercentiles } from "./painters";
+import { askedOf, hasPercentiles, isMapped } from "./painters";
 import { catalogue, facts, type GraphSpec, SECOND, type Span, tick, whole } from "./worksheet";
 
 /** The length of a graph's columns over a span, in ns. A page without a service keeps those that it holds. */
@@ -13,7 +13,13 @@ export const columnLength = (spec: GraphSpec, span: Span): number =>
 function roomOf(spec: GraphSpec, span: Span): Room | null {
 	const entry = catalogue.value.find((each) => each.name === rootOf(spec.statistic));
 	const perSecond = eventRate(spec.source || (entry?.source ?? ""), span);
-	return perSecond === null ? null : { pixels: pixelsOf(spec), perSecond, enough: hasPercentiles(spec) ? MANY : FEW };
+	return perSecond === null ? null : { pixels: pixelsOf(spec), perSecond, enough: enoughOf(spec) };
+}
+
+/** I/Os of a column, on average. */
+function enoughOf(spec: GraphSpec): number {
+	if (hasPercentiles(spec)) return MANY;
+	return isMapped(askedOf(spec)) ? FEW : SOME;
 }
 
 /** Events a second of a source; null where only whole seconds are known: of counters, and before the first event that is kept. */

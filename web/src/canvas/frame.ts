@@ -8,8 +8,10 @@ export const FONT =
 	"11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif";
 /** Room around a plot, for its axes and its legend. */
 export const MARGINS = { left: 84, right: 92, top: 6, bottom: 26 };
+/** Between a plot and the upper side of its border: the highest row of a map does not lie on the border. */
+export const HEADROOM = 5;
 /** The same where a canvas is no wider than a telephone. */
-const FEW = { ...MARGINS, left: 64, right: 64 };
+const FEW = { ...MARGINS, left: 58, right: 46 };
 const NARROW = 480;
 
 /** Room around the plot of a canvas so wide. */
@@ -24,6 +26,9 @@ export interface Frame {
 	span: Span;
 	colours: ThemeColours;
 }
+
+/** A plot with the room up to its border. */
+export const bordered = (box: Box): Box => ({ ...box, top: box.top - HEADROOM, height: box.height + HEADROOM });
 
 /** Draw inside the plot only. */
 export function within(context: CanvasRenderingContext2D, box: Box, draw: () => void): void {
@@ -154,6 +159,16 @@ export function awaited(
 	});
 }
 
+/** Idle spans are shaded from so many px on: between bursts, stripes would cover the plot. */
+const SHADED = 8;
+
+/** Of idle spans those that are wide enough to be shaded. */
+export const seenIdle = (
+	spans: readonly Readonly<[number, number]>[],
+	{ box, span }: Pick<Frame, "box" | "span">,
+): [number, number][] =>
+	inside(joined(spans), span).filter(([from, to]) => xPixel(box, span, to) - xPixel(box, span, from) >= SHADED);
+
 /** Shade spans without any I/O though some was expected, and say so. */
 export function paintIdle(
 	context: CanvasRenderingContext2D,
@@ -163,7 +178,7 @@ export function paintIdle(
 	const { box, span, colours } = frame;
 	context.fillStyle = colours.text;
 	context.globalAlpha = 0.06;
-	for (const [from, to] of inside(spans, span)) {
+	for (const [from, to] of seenIdle(spans, { box, span })) {
 		const left = xPixel(box, span, from);
 		context.fillRect(left, box.top, xPixel(box, span, to) - left, box.height);
 	}
@@ -239,7 +254,8 @@ export function paintValues(
 	context.fillStyle = colours.text;
 	context.strokeStyle = colours.faint;
 	context.lineWidth = 1;
-	context.strokeRect(box.left - 0.5, box.top - 0.5, box.width + 1, box.height + 1);
+	const border = bordered(box);
+	context.strokeRect(border.left - 0.5, border.top - 0.5, border.width + 1, border.height + 1);
 	context.textAlign = "right";
 	context.textBaseline = "middle";
 	context.beginPath();

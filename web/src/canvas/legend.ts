@@ -18,6 +18,9 @@ export interface Legend {
 /** Counts where there is no room for all digits: `35K`. */
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 2 });
 
+/** Room next to a plot, in px, below which a legend is small. */
+const ROOMY = 60;
+
 /** Draw the legend at the right of a plot. */
 export function paintLegend(
 	context: CanvasRenderingContext2D,
@@ -25,27 +28,31 @@ export function paintLegend(
 	colours: ThemeColours,
 	{ scale, palette, signed, unit, lines, lift }: Legend,
 ): void {
-	const x = box.left + box.width + 14;
+	const narrow = context.canvas.width / context.getTransform().a - box.left - box.width < ROOMY;
+	const [gap, wide] = narrow ? [6, 8] : [14, 12];
+	const x = box.left + box.width + gap;
+	const text = x + wide + 5;
 	const tall = Math.max(20, Math.min(120, box.height - 60));
 	const foot = box.top + box.height - 16 - lift;
 	for (let i = 0; i < tall; i++) {
 		context.fillStyle = palette[Math.floor((i / (tall - 1)) * (palette.length - 1))] ?? colours.text;
-		context.fillRect(x, foot - i - 1, 12, 1.2);
+		context.fillRect(x, foot - i - 1, wide, 1.2);
 	}
 	context.font = FONT;
 	context.fillStyle = colours.text;
 	context.textAlign = "left";
 	context.textBaseline = "middle";
-	const room = context.canvas.width / context.getTransform().a - x - 17;
+	const room = context.canvas.width / context.getTransform().a - text;
 	for (const place of [0, 0.5, 1]) {
 		const level = signed ? 2 * place - 1 : place;
-		const text = legendText(scale, level, signed, unit);
-		const fits = unit || context.measureText(text).width <= room;
-		context.fillText(fits ? text : SHORT.format(Math.round(countAt(scale, level))), x + 17, foot - place * tall);
+		const words = legendText(scale, level, signed, unit);
+		const fits = unit || context.measureText(words).width <= room;
+		context.fillText(fits ? words : SHORT.format(Math.round(countAt(scale, level))), text, foot - place * tall);
 	}
 	context.fillStyle = colours.faint;
 	context.textBaseline = "alphabetic";
 	context.fillText(scale.kind, x, foot + 14);
+	context.fillText(unit ? (signed ? "per s" : "") : `I/Os${signed ? "/s" : ""}`, x, foot - tall - 10);
 	for (const [number, name] of lines.entries()) {
 		context.fillStyle = colours.lines[number % colours.lines.length] ?? colours.text;
 		context.fillText(`${name === "mean" ? "┅" : "━"} ${name}`, x, box.top + 10 + 14 * number);

@@ -8,8 +8,8 @@ import { hueOf, pixel, placeOf, REST } from "../canvas/hues";
 import { recordedPart, wholeColumns } from "../canvas/lines";
 import { scaleOf } from "../canvas/scale";
 import { grouped, quantity, type Unit } from "../canvas/ticks";
-import type { DrawnMap } from "../generated/api";
-import { breakdownOf } from "../lib/names";
+import type { DrawnMap, StackAnswer } from "../generated/api";
+import { breakdownOf, visible } from "../lib/names";
 import { theme } from "../lib/theme";
 import { colours } from "./state";
 
@@ -48,8 +48,11 @@ function inTurn<T>(question: () => Promise<T>): Promise<T> {
 	return asked;
 }
 
-/** A small picture of a statistic, without axes: a heat map, or numbers over time. It is asked for once it is seen. */
-export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
+/**
+ * A small picture of a statistic, without axes: a heat map, or numbers over time. It is asked for once it is seen. `named`: its
+ * colours are explained below it.
+ */
+export function Thumbnail({ recording, statistic, live, from, until, named = false }: Asked & { named?: boolean }) {
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [answer, setAnswer] = useState<Drawable | null>(null);
 	const [problem, setProblem] = useState("");
@@ -100,9 +103,50 @@ export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 		<span class="thumbnail">
 			<canvas ref={canvas} role="img" aria-label={statistic} />
 			<small>{problem || (answer ? upperEnd(answer) : " ")}</small>
+			{named && <Names statistic={statistic} answer={answer} />}
 		</span>
 	);
 }
+
+/** Names below a picture at most. */
+const NAMED = 3;
+
+/** The largest values of a breakdown with their colours and shares, or the colours of a map. */
+function Names({ statistic, answer }: { statistic: string; answer: Drawable | null }) {
+	const dark = theme.value === "dark";
+	const shares = answer?.kind === "stack" && answer.adds_up ? sharesOf(answer) : [];
+	const palette = steps(colours.value.palette);
+	return (
+		<span class="names">
+			{answer?.kind === "map" && (
+				<span>
+					fewer <i class="ramp" style={{ background: `linear-gradient(90deg, ${palette.join(", ")})` }} /> more I/Os
+				</span>
+			)}
+			{shares.map(({ key, share }) => (
+				<span key={key} title={visible(key)}>
+					<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+						<rect width="10" height="10" rx="2" fill={hueOf(placeOf(breakdownOf(statistic), key), dark)} />
+					</svg>
+					<span class="name">{visible(key.split("/").at(-1) || key)}</span> {share}
+				</span>
+			))}
+		</span>
+	);
+}
+
+/** The largest values of a stack with their shares of its sum. */
+export function sharesOf(answer: Pick<StackAnswer, "keys" | "total">): { key: string; share: string }[] {
+	const total = answer.total ?? 0;
+	if (!(total > 0)) return [];
+	return answer.keys
+		.toSorted((one, other) => (other.total ?? 0) - (one.total ?? 0))
+		.slice(0, NAMED)
+		.map(({ key, total: part }) => ({ key, share: percent((part ?? 0) / total) }));
+}
+
+const percent = (share: number): string =>
+	share > 0 && share < 0.01 ? "< 1\u00a0%" : `${Math.round(100 * share)}\u00a0%`;
 
 /** What the upper edge of a picture is: "up to 12 ms". */
 export function upperEnd(answer: Drawable): string {

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { compared, edit, focus, type GraphSpec, graphs, sheet, USUAL_HEIGHT } from "../api/worksheet";
 import { HIGHEST, LOWEST } from "./document-reader";
+import { stateOf } from "./graph/state";
 
 /** Put a graph at another place among the graphs. */
 export function place(id: string, to: number): void {
@@ -27,13 +28,32 @@ export const windowHeight = signal(0);
 
 /** A graph among others has this share of the window at least. */
 const SHARE = 0.22;
+/** Few graphs share the screen: what is above them, and what each needs beside its plot, in px. */
+const [ABOVE, BESIDE] = [190, 110];
+/** The share of the screen that a graph alone leaves to what is open below it. */
+const OPEN = 0.45;
 
 /** How high a graph is drawn: unless it was resized, alone it fills the screen, and on a high screen it is higher. */
-export function heightOf({ height }: Pick<GraphSpec, "height">): number {
-	if (height !== USUAL_HEIGHT) return height;
-	const isAlone = graphs.value.length === 1 && compared.value === null;
-	const room = isAlone ? screenHeight.value : Math.round(SHARE * windowHeight.value);
-	return Math.min(HIGHEST, Math.max(height, room));
+export function heightOf(spec: Pick<GraphSpec, "id" | "height" | "hierarchy">): number {
+	if (spec.height !== USUAL_HEIGHT) return spec.height;
+	return Math.min(HIGHEST, Math.max(spec.height, Math.round(roomOf(spec))));
+}
+
+function roomOf(spec: Pick<GraphSpec, "id" | "hierarchy">): number {
+	const all = graphs.value;
+	const least = SHARE * windowHeight.value;
+	if (compared.value !== null) return least;
+	if (all.length === 1) return isOpen(spec) ? (1 - OPEN) * screenHeight.value : screenHeight.value;
+	// on a screen without room for the head of a graph there is none to share
+	if (screenHeight.value === 0) return least;
+	const rows = Math.ceil(all.reduce((sum, { width }) => sum + width, 0) / 2);
+	return Math.max(least, (windowHeight.value - ABOVE) / rows - BESIDE);
+}
+
+/** Whether a list, a map or a hierarchy was opened below a plot. A mark opens one too, but a plot keeps its height while it is dragged over. */
+function isOpen({ id, hierarchy }: Pick<GraphSpec, "id" | "hierarchy">): boolean {
+	const { listed, subSecond } = stateOf(id);
+	return listed.value !== null || subSecond.value || hierarchy !== "";
 }
 
 /** A graph's height, within bounds. */

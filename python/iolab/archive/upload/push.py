@@ -575,9 +575,9 @@ def _coverage_of_refused(
 
 def _deleted_before(catalogue: Catalogue, archived: Collection[tuple[str, int]]) -> list[int]:
     """Numbers of segments that retention deleted before they were archived."""
-    known = {number for _, number in archived}
+    numbers = {number for _, number in archived}
     through = catalogue.facts.dropped_through
-    return [number for number in range(1, through + 1) if number not in known]
+    return [number for number in range(1, through + 1) if number not in numbers]
 
 
 def _coverage_of_deleted(

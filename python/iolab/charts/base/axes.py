@@ -65,7 +65,7 @@ class ValueAxis:
         """Where no change is drawn."""
         return self.shift / self.scale
 
-    def drawn(self, value: float | None) -> float | None:
+    def place(self, value: float | None) -> float | None:
         """A value in the axis's unit, at six digits (finer than any pixel); None where there is
         nothing to draw."""
         if value is None or not math.isfinite(value):

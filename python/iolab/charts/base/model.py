@@ -46,18 +46,18 @@ class Chart:
     rows: tuple[Row, ...] = field(repr=False)
     caption: str = ""
 
-    def themed(self, config: Config = LIGHT) -> dict[str, Any]:
+    def with_config(self, config: Config = LIGHT) -> dict[str, Any]:
         """The specification with a configuration in it, ready for any Vega-Lite renderer."""
         return {**self.spec, "config": config}
 
     def svg(self, config: Config = LIGHT) -> str:
         """The chart as an SVG document, title and description inside. Needs no browser and no
         network."""
-        return to_svg(self.themed(config), self.title, self.caption)
+        return to_svg(self.with_config(config), self.title, self.caption)
 
     def png(self, scale: float = 2, config: Config = LIGHT) -> bytes:
         """The chart as a PNG file of `scale` pixels per unit, its title in the metadata."""
-        return to_png(self.themed(config), self.title, self.caption, scale)
+        return to_png(self.with_config(config), self.title, self.caption, scale)
 
     def to_csv(self) -> str:
         """The numbers drawn as CSV (RFC 4180, lines ended by LF): base units, unrounded; an absent
@@ -74,7 +74,7 @@ class Chart:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """For notebooks: the specification, and a picture for those that can't draw it."""
         return {
-            MIME_TYPE: self.themed(),
+            MIME_TYPE: self.with_config(),
             "image/svg+xml": self.svg(),
             "text/plain": f"{self.title}\n{self.caption}",
         }

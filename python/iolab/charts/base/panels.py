@@ -31,7 +31,7 @@ class Panels:
     height: int
 
     @property
-    def divided(self) -> bool:
+    def has_headings(self) -> bool:
         """Whether headings are drawn at all."""
         return self.labels not in ((), ("",))
 
@@ -54,7 +54,7 @@ class Panels:
             else {}
         )
         source = alt.NamedData(name=ROWS)
-        if not self.divided:
+        if not self.has_headings:
             return alt.TopLevelLayerSpec(
                 data=source, layer=list(layers), width=self.width, height=self.height, **apart
             )

@@ -227,23 +227,23 @@ def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | N
     from .spans import span_of
 
     fleet = open_fleet(path)
-    asked = FleetStatistic.parse(text, labels_of(fleet.recordings))
-    recordings = asked.chosen(fleet.recordings)
-    count = columns(asked.statistic.breakdown or asked.by)
+    statistic = FleetStatistic.parse(text, labels_of(fleet.recordings))
+    recordings = statistic.chosen(fleet.recordings)
+    count = columns(statistic.statistic.breakdown or statistic.by)
     span = span_of(recordings, options.start, options.end)
     for note in fleet.notes:
         say(f"note: {note}")
     if options.values is not None:
-        _who(fleet.name, recordings, asked, span, options)
+        _who(fleet.name, recordings, statistic, span, options)
         return
     interval_ns = options.interval_ns()
     if options.explain:
-        question = Question.of(asked.statistic, span, interval_ns, count, options.source)
+        question = Question.of(statistic.statistic, span, interval_ns, count, options.source)
         _explain(recordings, question, options.style)
         return
     answer = ask_fleet(
         recordings,
-        asked,
+        statistic,
         from_ns=span[0],
         until_ns=span[1],
         interval_ns=interval_ns,
@@ -251,9 +251,9 @@ def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | N
         source=options.source,
     )
     if isinstance(answer, dict):
-        _tell_hosts(asked, answer, fleet.name, options.style, options.top)
+        _tell_hosts(statistic, answer, fleet.name, options.style, options.top)
     else:
-        _tell(asked, answer, fleet.name, options.style, options.top)
+        _tell(statistic, answer, fleet.name, options.style, options.top)
 
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:

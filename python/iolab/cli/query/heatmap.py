@@ -415,7 +415,7 @@ def _maps(
         )
         if too_large:
             say(f"note: {label} is too large to tell {' and '.join(too_large)} apart in the page")
-        maps.append(Named(label, counts.framed(before=before), tuple(splits)))
+        maps.append(Named(label, counts.with_all_columns(before=before), tuple(splits)))
     return maps
 
 

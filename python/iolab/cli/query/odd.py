@@ -116,7 +116,7 @@ def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
         lines.append(
             visible(
                 f"   {statistic_of(change, statement.oddity.subject)}: {times}, {q}, "
-                f"{100 * change.share:.2g} % of the I/Os{also}"
+                f"{100 * change.share:.3g} % of the I/Os{also}"
             )
         )
     return [*lines, *(f"note: {note}" for note in found.notes)]

@@ -214,5 +214,5 @@ def draw_map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
     mode = mode_of(os.environ, sys.stdout.isatty())
     layout = layout_of(width, max(height - 2, 16), 1, mode)
     view = View("linear" if counts.y in ("offset", "utilization") else "log")
-    [panel] = panels([Named(f"{name} {asked}", counts.framed())], view, layout)
+    [panel] = panels([Named(f"{name} {asked}", counts.with_all_columns())], view, layout)
     return draw(panel, layout, mode, theme_of(os.environ))

@@ -190,6 +190,8 @@ def _measure(
         if ab.request.machine:
             host = ab.start(study.rig or RigTable())
             stack.callback(host.close)
+        if host is not None and not ab.request.is_of_program:
+            ab.check_builds(host)
         with bar:
             ab.measure(changes, host, bar, trusted=trusted, permissions=permissions)
     outcome = bar.result

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..base.completion import complete_rigs
+from ..base.options import format_option
 from ..base.output import say, tell, tell_json
 from ..base.signals import signals_interrupt
 
 if TYPE_CHECKING:
     from ...hosts.kinds.rig import RigState
     from ...rigs.builds import BuildRecord
+    from ...rigs.kernels import KernelRecord
     from ...rigs.network import Link
 
 
@@ -74,14 +78,7 @@ def command() -> None:
 
 
 _RIG = click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
-_FORMAT = click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to write it.",
-)
+_FORMAT = format_option("text", "json")
 
 
 @command.command()
@@ -186,14 +183,20 @@ def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
             delete_build(home, delete)
         rows = list(records(home))
     if style == "json":
-        data = [record.as_data() for record in rows]
-        extra = {} if host is None else {"programs": programs}
-        tell_json({"schema": 1, "kind": "builds", "builds": data, **extra})
+        _tell_json_list("builds", rows, **({} if host is None else {"programs": programs}))
         return 0
     lines = [f"{record.name:<16}{_build_words(record)}" for record in rows]
     lines += [f"{key}  {', '.join(names)}" for key, names in programs.items()]
     tell(*(lines or ["there is no build of your own"]))
     return 0
+
+
+def _tell_json_list(
+    kind: str, rows: Iterable[BuildRecord | KernelRecord | RigState], **more: Any
+) -> None:
+    """A list of a kind as JSON, and `more` keys."""
+    data = [record.as_data() for record in rows]
+    tell_json({"schema": 1, "kind": kind, kind: data, **more})
 
 
 def _build_words(record: BuildRecord) -> str:
@@ -224,13 +227,10 @@ def kernels(rig: str, delete: str | None, style: str) -> int:
         delete_kernel(home, delete)
     rows = list(kernel_records(home))
     if style == "json":
-        data = [record.as_data() for record in rows]
-        tell_json({"schema": 1, "kind": "kernels", "kernels": data})
+        _tell_json_list("kernels", rows)
         return 0
-    if not rows:
-        tell("no kernel was added")
-    for record in rows:
-        tell(f"{record.name:<16}{record.release}; {record.sources}; {record.seconds:.0f} s")
+    lines = [f"{row.name:<16}{row.release}; {row.sources}; {row.seconds:.0f} s" for row in rows]
+    tell(*(lines or ["no kernel was added"]))
     return 0
 
 
@@ -337,34 +337,25 @@ def check(rig: str) -> int:
     is_flag=True,
     help="The machine's clock counts instructions, 1 ns each: other work here does not change what is measured there. Its CPU is emulated.",
 )
-def up(
-    rig: str, name: str | None, count: int | None, memory: int | None, cpus: int | None, **more: Any
-) -> int:
+def up(rig: str, name: str | None, count: int | None, **more: Any) -> int:
     """Start a machine, or several, and wait until they accept connections."""
     from ...errors import UsageError
     from ...rigs.machine import up as start
-    from ...rigs.qemu import Disks, MachineOptions
     from ...rigs.recipe import find_rig
+    from ...run.builds.ab import machine_options
+    from ...study.file.rig_tables import RigTable
 
     recipe = find_rig(rig)
     if count is not None and name is None:
         raise UsageError("needs a name for its machines", where="--count", hint="--name client")
     machine_name = _check_name(name or recipe.name, "machine")
-    disk_mbps = more["disk_mbps"]
-    options = MachineOptions(
-        Disks(
-            more["disks"],
-            more["disk_size"],
-            more["disk_iops"],
-            disk_mbps * 1_000_000 if disk_mbps else None,
-            more["fast_disks"],
-        ),
-        memory or recipe.recipe.default_memory,
-        cpus,
-        _link(more["network"], more["mbps"], more["delay"]),
-        more["allow_reboot"],
-        more["kernel"],
-        more["count_instructions"],
+    table = RigTable(**{key: more[key] for key in RigTable.model_fields if key in more})
+    options = replace(
+        machine_options(table, recipe),
+        link=_link(more["network"], more["mbps"], more["delay"]),
+        can_reboot=more["allow_reboot"],
+        kernel=more["kernel"],
+        counts_instructions=more["count_instructions"],
     )
     names = (
         [f"{machine_name}{number}" for number in range(1, count + 1)] if count else [machine_name]

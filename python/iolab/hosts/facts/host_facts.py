@@ -80,19 +80,19 @@ def boot_id(host: Host) -> str | None:
     return text_or_none(host, "/proc/sys/kernel/random/boot_id")
 
 
-def _cpu(host: Host, found: Facts) -> None:
+def _cpu(host: Host, facts: Facts) -> None:
     text = text_or_none(host, "/proc/cpuinfo") or ""
     count = len(re.findall(r"^processor\s*:", text, re.MULTILINE))
     model = re.search(r"^model name\s*:\s*(.*)$", text, re.MULTILINE)
     if count:
-        found.facts["cpus"] = count
+        facts.facts["cpus"] = count
     if model:
-        found.facts["cpu"] = model[1].strip()
+        facts.facts["cpu"] = model[1].strip()
     if count or model:
-        found.fingerprint["cpu"] = f"{count} x {model[1].strip() if model else 'unknown'}"
+        facts.fingerprint["cpu"] = f"{count} x {model[1].strip() if model else 'unknown'}"
 
 
-def _frequency(host: Host, found: Facts) -> None:
+def _frequency(host: Host, facts: Facts) -> None:
     """Governors of all CPUs (one word where they agree), and whether they may go beyond their
     nominal frequency."""
     governors = {
@@ -101,23 +101,23 @@ def _frequency(host: Host, found: Facts) -> None:
         if (text := text_or_none(host, f"{_CPU}/{cpu}/cpufreq/scaling_governor"))
     }
     if governors:
-        found.fingerprint["governor"] = found.facts["governor"] = ", ".join(sorted(governors))
+        facts.fingerprint["governor"] = facts.facts["governor"] = ", ".join(sorted(governors))
     for path, allowed in _TURBO:
         value = text_or_none(host, path)
         if value is not None:
-            found.fingerprint["turbo"] = found.facts["turbo"] = "on" if value == allowed else "off"
+            facts.fingerprint["turbo"] = facts.facts["turbo"] = "on" if value == allowed else "off"
             break
 
 
-def _memory(host: Host, found: Facts) -> None:
+def _memory(host: Host, facts: Facts) -> None:
     memory = re.search(
         r"^MemTotal:\s+(\d+) kB", text_or_none(host, "/proc/meminfo") or "", re.MULTILINE
     )
     if memory:
         size = int(memory[1]) * 1024
-        found.facts["memory_bytes"] = size
+        facts.facts["memory_bytes"] = size
         # Rounded: the kernel's own share varies a little from boot to boot.
-        found.fingerprint["memory"] = f"{size / 2**30:.0f} GiB"
+        facts.fingerprint["memory"] = f"{size / 2**30:.0f} GiB"
     nodes = {}
     for node in _list_files(host, "/sys/devices/system/node", r"node\d+"):
         base = f"/sys/devices/system/node/{node}"
@@ -127,7 +127,7 @@ def _memory(host: Host, found: Facts) -> None:
             **({"memory_bytes": int(total[1]) * 1024} if total else {}),
         }
     if nodes:
-        found.facts["numa_nodes"] = nodes
+        facts.facts["numa_nodes"] = nodes
 
 
 def _list_files(host: Host, directory: str, pattern: str) -> list[str]:

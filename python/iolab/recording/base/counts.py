@@ -163,12 +163,12 @@ class HeatCounts:
         return self.columns * self.interval_ns
 
     @property
-    def needed(self) -> str:
+    def required_field(self) -> str:
         """What an I/O must have to be in a cell, in words: the value, and what is added up."""
         added = {"count": (), "time": ("latency",), "bytes": ("size",)}[self.weight]
         return " or ".join(dict.fromkeys((self.y, *added)))
 
-    def framed(self, *, before: bool = True) -> HeatCounts:
+    def with_all_columns(self, *, before: bool = True) -> HeatCounts:
         """With all columns of the time that was asked about, also those after the last count and,
         with `before`, those before the first: what a still picture shows. Unchanged where that time
         is not known."""
@@ -197,7 +197,7 @@ class HeatCounts:
             return self
         index = self._coarse_index(steps) if steps else self.index
         column, index, count = canonical(self.column // columns, index, self.count)
-        whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
+        gaps = ((-(-first // columns), past // columns) for first, past in self.gaps)
         window = (
             None
             if self.window is None
@@ -213,7 +213,7 @@ class HeatCounts:
             index=index,
             count=count,
             lost_at=sum_losses((at // columns, kind, lost) for at, kind, lost in self.lost_at),
-            gaps=tuple((first, past) for first, past in whole if first < past),
+            gaps=tuple((first, past) for first, past in gaps if first < past),
         )
 
     def _coarse_index(self, steps: int) -> Integers:

@@ -97,7 +97,7 @@ def _between(spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:
 SAMPLED = "counters"
 """The name under which a loss is noted that all counters of the probe share: their samples bear the
 names of what they are read from."""
-BETWEEN = "nobody recorded"
+BETWEEN = "nothing was recorded"
 EVER_NS = 2**63 - 1
 """The end of what has not ended."""
 

@@ -99,7 +99,7 @@ class Recording:
         """Files of samples, as `segments`; sources have their number of samples."""
         return self.catalogue().segments_of("samples")
 
-    def damaged(self) -> list[tuple[Path, str]]:
+    def damaged_files(self) -> list[tuple[Path, str]]:
         """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in
         part."""
         catalogue = self.catalogue()
@@ -121,7 +121,9 @@ class Recording:
     def trouble(self) -> tuple[str, ...]:
         """What to know about any answer: which files are damaged, missing or unexpected, and what
         they say or keep is lost."""
-        troubles = [f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged()]
+        troubles = [
+            f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged_files()
+        ]
         named = (
             troubles
             if len(troubles) <= SHOWN
@@ -197,7 +199,7 @@ class Recording:
         """See `Catalogue.damaged_maps`."""
         return self.catalogue().damaged_maps()
 
-    def unrecorded(self) -> list[Unrecorded]:
+    def unrecorded_spans(self) -> list[Unrecorded]:
         """Times in which a source was not recorded, or of which what was recorded is lost, each
         with its reason, ascending."""
         catalogue = self.catalogue()
@@ -212,7 +214,7 @@ class Recording:
     def holes(self, kind: Kind, source: str | None = None) -> list[tuple[int, int]]:
         """(from, until) in ns of times of which nothing is known: of a source of events or samples,
         or of all of them."""
-        times = self.unrecorded()
+        times = self.unrecorded_spans()
         if source is None:
             return in_all(times, kind, self._recorded_sources())
         return join(time.span for time in times if time.concerns(kind, source))
@@ -225,7 +227,7 @@ class Recording:
         """(from, until) in ns of times in which nothing was recorded at all, ascending: between
         sessions, after kills, and where each source has a gap. `unrecorded` lists those of one
         source as well."""
-        times = self.unrecorded()
+        times = self.unrecorded_spans()
         of_all = [time.span for time in times if time.of is None and not time.source]
         return sorted(
             {*of_all, *without(in_all(times, None, self._recorded_sources()), join(of_all))}
@@ -237,7 +239,7 @@ class Recording:
         between them, with the readings at its ends."""
         gaps = (
             time.span
-            for time in self.unrecorded()
+            for time in self.unrecorded_spans()
             if time.of is None and time.concerns("samples", source)
         )
         return sorted(

@@ -44,9 +44,9 @@ class Summarized(Protocol):
     def snapshot(self, kind: Kind = ...) -> tuple[list[Segment], pa.Table | None]: ...
     def segments(self) -> list[Segment]: ...
     def sample_segments(self) -> list[Segment]: ...
-    def damaged(self) -> list[tuple[Path, str]]: ...
+    def damaged_files(self) -> list[tuple[Path, str]]: ...
     def losses(self) -> list[Mapping[str, Any]]: ...
-    def unrecorded(self) -> list[Unrecorded]: ...
+    def unrecorded_spans(self) -> list[Unrecorded]: ...
     def told_ns(self) -> int | None: ...
     def gaps(self) -> list[tuple[int, int]]: ...
     def marks(self) -> list[dict[str, Any]]: ...
@@ -176,7 +176,7 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         unknown=sum(loss["unknown"] for kind, loss in losses.items() if kind != "gap"),
         losses=losses,
         gaps=recording.gaps(),
-        unrecorded=recording.unrecorded(),
+        unrecorded=recording.unrecorded_spans(),
         marks=recording.marks(),
         segments={
             "sealed": len(sealed),
@@ -184,7 +184,7 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
             "sealed_rows": sum(int(segment.facts["rows"]) for segment in sealed),
         },
         bytes=_sizes(recording.path),
-        broken=recording.damaged(),
+        broken=recording.damaged_files(),
         is_killed=is_killed,
         complete_ns=recording.told_ns() if is_killed else None,
     )
@@ -401,7 +401,7 @@ def _commands(
             lines = commands.setdefault(record["process"], {})
             if len(lines) < SHOWN:
                 lines[record["command"]] = None
-    return {process: list(held) for process, held in commands.items()}
+    return {process: list(unique) for process, unique in commands.items()}
 
 
 def _losses(lines: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:

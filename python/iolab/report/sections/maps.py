@@ -255,7 +255,7 @@ def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
             several = len({member.seen for member in members}) > 1
             same = alike([counts for _, counts in counted])
             maps = [
-                Named(_label(member, several), counts.framed())
+                Named(_label(member, several), counts.with_all_columns())
                 for (member, _), counts in zip(counted, same, strict=True)
             ]
             group = group_of(

@@ -35,7 +35,11 @@ LATENCIES = ("lat", "clat", "slat")
 _CUT_KINDS = ("action", "mark")
 
 
-def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) -> list[Run]:
+def window_runs(
+    runs: Iterable[Run],
+    series: Callable[[str], Sequence[Series]],
+    baseline: str | None = None,
+) -> list[Run]:
     """Each window of each marked run as a run of its own: its variant is the window, its values are
     means over its seconds, of latencies over its I/Os, of transaction groups over those that ended
     in it.
@@ -43,6 +47,7 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     Args:
         runs: runs of one study; those without marks or without a known measured window are left
         out. series: per-second series of a run by its name.
+        baseline: the variant that comes first among the windows.
 
     A window goes from a mark to the next; only whole seconds inside it count, and those in which an
     action's command ran belong to none: the pool is in between two states. That holds for windows
@@ -50,9 +55,10 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     belongs to it as a whole and is left out. A command that runs for more than half of its own
     window is what that window is about (a scrub that is waited for), and its seconds count. Block,
     host, factors and verdict are the run's, so that windows of the same run are a pair; where
-    several variants were run, theirs is the factor `arm`.
+    several variants were run, theirs is the factor `arm`: the baseline, then the others by name.
     """
     listed = [run for run in runs if run.plan.window is not None]
+    listed.sort(key=lambda run: (run.variant != baseline, run.variant))
     arms = len({run.variant for run in listed}) > 1
     runs_of_windows: list[Run] = []
     for run in listed:

@@ -193,7 +193,7 @@ class Results:
         marks."""
         from ..derive.windows import window_runs
 
-        runs = window_runs(self.runs, self.series)
+        runs = window_runs(self.runs, self.series, self.baseline)
         if not runs:
             raise ResultsError(
                 "no run has marks with seconds between them",

@@ -23,21 +23,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import ResultsError, UsageError
+from ...errors import ResultsError, RunError, UsageError
 from ...files import read_regular, write_atomically
+from ...hosts.base.host import text_or_none
 from ...hosts.kinds.parse import ssh_host_named
 from ...hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
 from ...hosts.ssh.host import SshHost
-from ...rigs.builds import BuildRecord, build_rig, records
+from ...rigs.build import BUILD_FILE
+from ...rigs.builds import BuildRecord, build_rig, parse_record, records
 from ...rigs.host_builds import HostBuildMaker, HostBuilds
 from ...rigs.machine import down, up
 from ...rigs.qemu import Disks, MachineOptions
-from ...rigs.recipe import find_rig
+from ...rigs.recipe import Rig, find_rig
 from ...rigs.source_tree import parse_request
 from ...study.adapt import Changes, flatten
 from ...study.file.load import Study, load_study
 from ...study.file.rig_tables import RigTable
 from ...targets.base import Permissions
+from ...targets.zpool.modules import directory_of
 from ..progress import ProgressListener
 from ..study import How, run_study
 
@@ -110,6 +113,18 @@ def machine_name(study: Path, builds: tuple[str, ...]) -> str:
     """The name of the machine for a study and its builds."""
     digest = hashlib.sha256(repr((str(study.absolute()), builds)).encode()).hexdigest()
     return f"ab-{digest[:8]}"
+
+
+def machine_options(table: RigTable, rig: Rig) -> MachineOptions:
+    """What a machine of a rig has by a table `[rig]`."""
+    disks = Disks(
+        table.disks,
+        table.disk_size,
+        table.disk_iops,
+        table.disk_mbps * 1_000_000 if table.disk_mbps else None,
+        table.fast_disks,
+    )
+    return MachineOptions(disks, table.memory or rig.recipe.default_memory, table.cpus)
 
 
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:
@@ -195,10 +210,11 @@ class Ab:
             return
         rig = find_rig(self.request.rig)
         existing = records(rig_home(rig.name)) if host is None else HostBuilds(host).records()
-        digests = {record.name: record.digest for record in existing}
+        before = {record.name: record for record in existing}
         requests = [parse_request(text) for text in self.request.builds]
         if self.records and all(
-            digests.get(record.name) == record.digest for record in self.records
+            record.name in before and before[record.name].digest == record.digest
+            for record in self.records
         ):
             requests = []
         builds: list[BuildRecord] = []
@@ -207,9 +223,33 @@ class Ab:
         else:
             maker = HostBuildMaker(rig, host, self._said)
             builds += map(maker.make, requests)
+        for record in builds:
+            old = before.get(record.name, record)
+            if old.digest != record.digest:
+                self._said(
+                    f"{record.name}: replaces the build of {old.sources}; a comparison that needs "
+                    "that one makes it again"
+                )
         if requests:
             self.records = tuple(builds)
             self._write()
+
+    def check_builds(self, host: RigHost | SshHost) -> None:
+        """RunError where the machine has a build of other sources than those that were made for
+        this comparison: another one has replaced it, or the machine is older."""
+        for record in self.records:
+            path = f"{directory_of(host, record.name)}/{BUILD_FILE}"
+            present = parse_record(text_or_none(host, path) or "")
+            if present is None or present.digest != record.digest:
+                machine = self.request.machine
+                first = f"'iolab rig down {machine}', then " if machine else ""
+                raise RunError(
+                    f"the build '{record.name}' of '{host.name}' is not of the sources of this "
+                    "comparison",
+                    where="ab",
+                    hint=f"{first}'iolab ab --resume -o {self.directory}'; comparisons at the same "
+                    "time need names of their own",
+                )
 
     @property
     def is_up(self) -> bool:
@@ -222,16 +262,8 @@ class Ab:
         name = self.request.machine
         if not self.is_up:
             self._said(f"{name}: starting")
-            disks = Disks(
-                table.disks,
-                table.disk_size,
-                table.disk_iops,
-                table.disk_mbps * 1_000_000 if table.disk_mbps else None,
-                table.fast_disks,
-            )
             rig = find_rig(self.request.rig)
-            memory = table.memory or rig.recipe.default_memory
-            up(rig.name, [name], MachineOptions(disks, memory, table.cpus), self._said)
+            up(rig.name, [name], machine_options(table, rig), self._said)
         return RigHost(RigOptions(name=name))
 
     def measure(

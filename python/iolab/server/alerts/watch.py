@@ -137,14 +137,14 @@ PASSING = 10 * SECOND
 @dataclass
 class _Watched:
     """An alert, and its state when it could be judged last. problem: why it can't be now, since
-    `problem_ns`; told: whether that was reported."""
+    `problem_ns`; is_reported: whether that was reported."""
 
     alert: Alert
     standing: Standing = field(default_factory=Standing)
     seen_ns: int = 0
     problem: str = ""
     problem_ns: int = 0
-    told: bool = False
+    is_reported: bool = False
 
 
 class Watch:
@@ -256,7 +256,7 @@ class Watch:
             raised = [
                 watched
                 for watched in self._watched.values()
-                if watched.standing.state == "raised" and not watched.told
+                if watched.standing.state == "raised" and not watched.is_reported
             ]
         for watched in raised:
             self._line(
@@ -328,7 +328,7 @@ class Watch:
             reading = Reading(begin, end, value, hours is None or hours.hold(_local(begin)))
             standing, event = step(alert, watched.standing, reading)
             with self._lock:
-                watched.standing, watched.seen_ns, watched.problem, watched.told = (
+                watched.standing, watched.seen_ns, watched.problem, watched.is_reported = (
                     standing,
                     end,
                     "",
@@ -428,8 +428,8 @@ class Watch:
                 watched.problem_ns = now
             watched.problem = words
             raised, lasts = watched.standing.state == "raised", now - watched.problem_ns >= PASSING
-            say = raised and lasts and not watched.told
-            watched.told = watched.told or say
+            say = raised and lasts and not watched.is_reported
+            watched.is_reported = watched.is_reported or say
         if say:
             self._line(
                 watched.alert,

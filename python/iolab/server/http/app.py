@@ -317,9 +317,9 @@ def _endpoint(
         answered_request = await _unless_disconnected(pool.run(answer), request.receive)
         if answered_request is None:
             return Response(status_code=GONE)
-        content, encoded, found = answered_request
+        content, encoded, kind = answered_request
         return response(
-            content, found, encoded=encoded, vary="" if route.binary is None else "Accept"
+            content, kind, encoded=encoded, vary="" if route.binary is None else "Accept"
         )
 
     return endpoint

@@ -2,8 +2,8 @@
 """Live data as one stream of server-sent events: once a second how far a recording is, and the
 answers to the statistics followed.
 
-An answer is always of the whole window, in whole columns, and what /query answers to the same: one
-that is left out does no harm. A reader that is slow gets fewer of them, one that doesn't read for
+An answer is always of the whole window, in whole columns, and equals that of /query: leaving an
+answer out does no harm. A reader that is slow gets fewer of them, one that doesn't read for
 `PATIENCE` seconds is dropped, and nothing is kept for either beyond the message that is being sent.
 """
 

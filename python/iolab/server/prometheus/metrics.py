@@ -302,34 +302,36 @@ class Exporter:
         first, last = self._store.ends(recording)
         return first, last + 1 - (LAG if is_live(self._store, recording) else 0)
 
-    def _count(self, each: _Counted, first: int, until: int) -> None:
+    def _count(self, counted: _Counted, first: int, until: int) -> None:
         """Add what came between `first`, or when it was counted last, and `until`."""
-        opened = self._store.open(each.recording)
+        opened = self._store.open(counted.recording)
         # counters of the kernel are told better by who reads them directly
-        if availability(each.statistic.entry, *sources_of(opened)).counted:
+        if availability(counted.statistic.entry, *sources_of(opened)).counted:
             return
-        since = each.until_ns
+        since = counted.until_ns
         if until <= (first if since is None else since):
             return
         # what is kept has wider buckets and whole seconds: parts of it would not add up
-        answer = query(opened, each.statistic, from_ns=since, until_ns=until, columns=1, kept=False)
+        answer = query(
+            opened, counted.statistic, from_ns=since, until_ns=until, columns=1, kept=False
+        )
         if isinstance(answer, HeatCounts):
-            each.histogram = each.histogram or Histogram(
+            counted.histogram = counted.histogram or Histogram(
                 _SIZE if answer.y == "size" else _TIME, native=answer.y != "size"
             )
-            _add(each.histogram, answer)
+            _add(counted.histogram, answer)
         elif isinstance(answer, Stack):
             for key, total in [
                 *zip(answer.keys, answer.totals, strict=True),
                 (OTHERS, answer.rest_total),
             ]:
-                if key not in each.totals and len(each.totals) >= MOST_KEYS:
+                if key not in counted.totals and len(counted.totals) >= MOST_KEYS:
                     key = OTHERS
-                if total or key in each.totals:
-                    each.totals[key] = each.totals.get(key, 0) + total
+                if total or key in counted.totals:
+                    counted.totals[key] = counted.totals.get(key, 0) + total
         else:
-            each.totals[""] = each.totals.get("", 0) + answer.total
-        each.until_ns = until
+            counted.totals[""] = counted.totals.get("", 0) + answer.total
+        counted.until_ns = until
 
     def _of_recordings(self) -> list[Family]:
         """How far each recording is, what it lost, and what its archive lacks."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in questions and answers in place of those that events have: enclosures, slots, pools and
+"""Names in questions and answers instead of those that events have: enclosures, slots, pools and
 vdevs for disks, names of hosts for addresses.
 
 No event has them: the recording says what each disk is a part of. A condition becomes the one on

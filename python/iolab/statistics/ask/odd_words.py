@@ -13,7 +13,7 @@ import numpy as np
 from ...recording.base.counts import HeatCounts
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
-from ...units import format_quantity
+from ...units import format_number, format_quantity
 from ..answers.answers import OWN_CLOCK_NS, Series, Stack
 from ..question import Statistic
 from .odd_series import Span, Subject
@@ -28,6 +28,8 @@ _SHARES = {
     "offset": (_MOST,),
 }
 """Percentiles that a change of a map is stated by: the first in which it is visible, else the last."""
+_DIGITS, _MOST_DIGITS = 3, 7
+"""Digits of a value, and of values that differ little."""
 _BAND = (0.05, 0.999)
 """Percentiles of a map between which its odd values lie."""
 
@@ -100,7 +102,7 @@ def _visible(
     """(percentiles, values before, values since): the first choice that differs as printed."""
     for shares in choices:
         before, since = (_percentiles(heat_map, shares) for heat_map in maps)
-        if _value_words(before, unit) != _value_words(since, unit):
+        if _value_words(before, unit, _DIGITS) != _value_words(since, unit, _DIGITS):
             break
     return shares, before, since
 
@@ -178,39 +180,47 @@ def subject_words(subject: Subject) -> str:
     return f"{subject.field}{plural if most else ''} {values}"
 
 
-_TITLES = {"rate": "", "tail": "p99 of latency ", "queue": "I/Os in flight "}
-
-
 def _change_words(change: Change, numbers: Numbers) -> str:
-    before, since = (
-        _value_words(values, numbers.unit) for values in (numbers.before, numbers.since)
-    )
+    for digits in range(_DIGITS, _MOST_DIGITS + 1):
+        before, since = (
+            _value_words(values, numbers.unit, digits) for values in (numbers.before, numbers.since)
+        )
+        if before != since:
+            break
+    group = change.statistic.group
+    # the same quantity of block I/Os and of calls can be in one sentence
+    counted = "I/Os" if group == "io" else f"{group} calls"
+    of_calls = "" if group == "io" else f" of {counted}"
     if numbers.shares == _MIDDLE:
-        title = f"median {change.quantity} "
+        title = f"median {change.quantity}{of_calls} "
     elif numbers.shares == _MOST:
-        title = f"{change.quantity} (p5 to p95) "
+        title = f"{change.quantity}{of_calls} (p5 to p95) "
     else:
-        title = _TITLES.get(change.quantity, f"{change.statistic.group}.{change.statistic.name} ")
+        title = {
+            "rate": "",
+            "tail": f"p99 of latency{of_calls} ",
+            "queue": f"{counted} in flight ",
+        }.get(change.quantity, f"{group}.{change.statistic.name} ")
+    if numbers.unit == "1/s":
+        before, since = f"{before} {counted}/s", f"{since} {counted}/s"
     return f"{title}{before} → {since}"
 
 
-def _value_words(values: tuple[float, ...], unit: str) -> str:
-    if not values:
-        return "none"
-    words = [_quantity(value, unit) for value in values]
-    return " to ".join(words)
+def _value_words(values: tuple[float, ...], unit: str, digits: int) -> str:
+    """Values with their unit, which is left out of rates."""
+    return " to ".join(_quantity(value, unit, digits) for value in values) or "none"
 
 
-def _quantity(value: float, unit: str) -> str:
+def _quantity(value: float, unit: str, digits: int) -> str:
     if unit == "ns":
-        return format_quantity(value / 1e9, "s", 3)
-    if unit == "1/s":
-        return f"{value:,.0f} I/Os/s".replace(",", " ") if value >= 10 else f"{value:.2g} I/Os/s"
+        return format_quantity(value / 1e9, "s", digits)
     if unit == "1":
-        return f"{100 * value:.3g} %"
+        return f"{100 * value:.{digits}g} %"
     if unit in ("B", "B/s"):
-        return format_quantity(value, unit, 3)
-    return f"{value:.3g}"
+        return format_quantity(value, unit, digits)
+    if unit == "1/s" and digits == _DIGITS and value >= 10:
+        return f"{value:,.0f}".replace(",", " ")
+    return "below 0.001" if 0 < value < 0.001 else format_number(value, digits - 1)
 
 
 def _when(oddity: Oddity) -> str:

@@ -340,6 +340,7 @@ def _attribute(odd: Sequence[SubjectSeries]) -> list[tuple[Oddity, SubjectSeries
                 odd_series
                 for odd_series in unexplained
                 if odd_series.subject.field == subject.field
+                and set(odd_series.subject.values) <= set(subject.values)
             )
             assert strongest.change is not None
             changes.append((subject, _change(strongest, subject, alone), strongest))

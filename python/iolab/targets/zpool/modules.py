@@ -68,7 +68,7 @@ def builds(host: Host) -> list[Build]:
     return build_list
 
 
-def _directory_of(host: Host, build: str) -> str:
+def directory_of(host: Host, build: str) -> str:
     """The directory of a build that `openzfs-use` knows."""
     directory, is_host, _ = (host.which(SWITCH) or "").rpartition(f"/.bin/{SWITCH}")
     return f"{directory if is_host else '/opt/openzfs'}/{build}"
@@ -281,7 +281,7 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
     """The srcversion of each module of a build's files for the kernel that runs, by name; empty if
     they don't exist."""
     release = text_or_none(host, "/proc/sys/kernel/osrelease") or ""
-    build_directory = build if build.startswith("/") else _directory_of(host, build)
+    build_directory = build if build.startswith("/") else directory_of(host, build)
     directory = f"{build_directory}/lib/modules/{release}"
     if build.startswith("/") or not host.is_directory(directory):
         directory = build_directory
@@ -295,7 +295,7 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
 def build_record(host: Host, build: str) -> dict[str, Any]:
     """`build.json` of a build that iolab made: its sources, patches, compiler and build-ids; empty
     where there is none."""
-    text = text_or_none(host, f"{_directory_of(host, build)}/{RECORD}")
+    text = text_or_none(host, f"{directory_of(host, build)}/{RECORD}")
     try:
         record = json.loads(text or "{}")
     except ValueError:

@@ -57,7 +57,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 		<form class="sentence" onSubmit={save}>
 			<h3>{alert.name ? `Change ${alert.name}` : "A new alert"}</h3>
 			<p>
-				Call it{" "}
+				Name{" "}
 				{text("Name", now.name, (name) => change({ name }), {
 					required: true,
 					pattern: ALERT_NAME,
@@ -112,7 +112,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 					placeholder: "always, or 08:00-18:00 mon-fri",
 					size: 28,
 				})}
-				: write it to the log
+				: write to the log
 				{commands.length > 0 && (
 					<>
 						, run{" "}
@@ -152,7 +152,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 						min
 					</>
 				)}
-				. Say it again every{" "}
+				. Repeat every{" "}
 				{number("Again", now.repost_minutes, (repost_minutes) => change({ repost_minutes }), { min: 0, max: 44640 })}{" "}
 				min (0: once)
 				{", "}
@@ -162,7 +162,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 						checked={now.also_when_clear}
 						onChange={(event) => change({ also_when_clear: event.currentTarget.checked })}
 					/>{" "}
-					and when it is over
+					and report its end
 				</label>
 				.
 			</p>
@@ -170,7 +170,7 @@ export function AlertForm({ alert, commands, saved }: { alert: Alert; commands: 
 			<button type="submit">Save</button>
 			{alert.name && (
 				<button type="button" onClick={saved}>
-					Leave it as it was
+					Cancel
 				</button>
 			)}
 			{problem && <p class="problem">{problem}</p>}

@@ -5,12 +5,14 @@ import { answerOf, wordsOf } from "../../api/feed";
 import type { Words } from "../../api/question";
 import { TOP } from "../../api/stream-params";
 import { follows, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
+import { steps } from "../../canvas/bitmap";
 import { wholeAxis } from "../../canvas/cells";
 import { Changes } from "../../canvas/changes";
 import { numberTicks } from "../../canvas/numbers";
 import { Beside } from "../../canvas/paired-series";
 import { quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
+import { colours } from "../../heatmap/state";
 import { breakdownOf, visible } from "../../lib/names";
 import { colourOfName, colourOfNumber } from "../graph/colours";
 import { choose, Swatch, walk } from "../graph/list";
@@ -67,6 +69,9 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	);
 }
 
+/** The step from either end of the palette of differences that stands for it. */
+const FAR = 40;
+
 function Heading({
 	times: [now, then],
 	mapped,
@@ -78,10 +83,14 @@ function Heading({
 }) {
 	return (
 		<h3>
-			{now} <span class="quiet">{mapped ? "less" : "beside"}</span> {then}{" "}
-			<span class="quiet">
-				blue: less than then, orange: more{mapped && `, in ${bytes ? "bytes" : "I/Os"} a second`}
-			</span>
+			{mapped ? "Difference" : "Both times"}: <span class="then">{now}</span> {mapped ? "minus" : "and"}{" "}
+			<span class="then">{then}</span>{" "}
+			{mapped && (
+				<span class="quiet">
+					<Swatch colour={steps(colours.value.signed)[FAR] ?? ""} /> fewer,{" "}
+					<Swatch colour={steps(colours.value.signed).at(-1 - FAR) ?? ""} /> more {bytes ? "bytes" : "I/Os"} per second
+				</span>
+			)}
 		</h3>
 	);
 }

@@ -17,9 +17,9 @@ export function HelpDialog() {
 			</div>
 			<p class="quiet">
 				Tab goes from control to control, Escape closes what is open, the menu key (or Shift+F10) on a value, a file of
-				a tree or a part of an icicle asks on. With the pointer: click a value to see it in colour, Shift+click for
-				more, click its handle to look closer; drag over a heat map to list the values of its I/Os; drag over numbers,
-				or below a plot, to zoom to that time; turn the wheel to zoom, and drag with Shift to move.
+				a tree or a part of an icicle breaks it down. With the pointer: click a value to see it in colour, Shift+click
+				for more, click its handle to break it down; drag over a heat map to list the values of its I/Os; drag over
+				numbers, or below a plot, to zoom to that time; turn the wheel to zoom, and drag with Shift to move.
 			</p>
 		</Dialog>
 	);

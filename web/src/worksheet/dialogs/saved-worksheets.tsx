@@ -86,7 +86,7 @@ function List() {
 			</form>
 			{known && sure === name && <p class="problem">There is another worksheet of that name.</p>}
 			{problem && <p class="problem">{problem}</p>}
-			{saved?.length === 0 && <p class="quiet">None is saved yet.</p>}
+			{saved?.length === 0 && <p class="quiet">No worksheet is saved.</p>}
 			{saved && saved.length > 0 && (
 				<div class="table">
 					<table>
@@ -129,7 +129,7 @@ function List() {
 					</table>
 				</div>
 			)}
-			<p class="quiet">The address of the page says all of what is shown as well: it can be kept and sent.</p>
+			<p class="quiet">The address of this page contains the same worksheet. It can be saved and sent.</p>
 		</>
 	);
 }

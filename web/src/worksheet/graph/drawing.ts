@@ -7,6 +7,7 @@ import { dayOf, timeTicks } from "../../canvas/clock";
 import type { Content } from "../../canvas/content";
 import {
 	awaited,
+	bordered,
 	type Frame,
 	inside,
 	joined,
@@ -21,6 +22,7 @@ import {
 	paintTimes,
 	paintValues,
 	STRIP,
+	seenIdle,
 	timeMarks,
 	within,
 } from "../../canvas/frame";
@@ -136,10 +138,11 @@ export function drawingOf(
 		if (marks === spec.id) tellLost(spec.id, span, content);
 		const idle = content ? idleInRuns(content.idle, origin) : [];
 		if (marks === spec.id) tellBlank(spec.id, look, blank, idle, late);
-		within(context, box, () => {
-			paintIdle(context, look, idle);
-			paintAwaited(context, look, late, unanswered());
-			paintBlank(context, look, blank, content?.compared ? "one of them not recorded" : "not recorded");
+		const bordering = { ...look, box: bordered(box) };
+		within(context, bordering.box, () => {
+			paintIdle(context, bordering, idle);
+			paintAwaited(context, bordering, late, unanswered());
+			paintBlank(context, bordering, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {
 			tellOutside(spec.id, content);
@@ -222,7 +225,8 @@ const MARK = 7;
 /** Clear what moves with time: the plot and the marks of time, between the axis of values and the legend, which stay. */
 function clearMoving(context: CanvasRenderingContext2D, box: Box, size: { width: number; height: number }): void {
 	const foot = box.top + box.height;
-	context.fillRect(box.left, box.top, box.width, box.height);
+	const { left, top, width, height } = bordered(box);
+	context.fillRect(left, top, width, height);
 	context.fillRect(box.left - 1, foot + 1, box.width + 2, MARK - 1);
 	context.fillRect(0, foot + MARK, size.width, size.height - foot - MARK);
 }
@@ -303,7 +307,7 @@ function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, 
 		inside(spans, span).some(([from, to]) => to - from >= (least * (span.to - span.from)) / box.width);
 	const words = [
 		seen(blank) && "hatched: not recorded",
-		seen(idle) && "shaded: no I/O, though some was expected",
+		seenIdle(idle, { span, box }).length > 0 && "shaded: no I/O, though some was expected",
 		seen(late, LATE) && `dotted: ${unanswered()}`,
 	];
 	stateOf(id).blank.value = words.filter(Boolean).join(" · ");

@@ -62,7 +62,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 	// what is wrong with all of the recording is said once
 	const problems = trouble.value ? [] : [problemOf(spec).value, problem].filter(Boolean);
 	return (
-		<div class="graph">
+		<div class="graph" style={{ "--panel": `${panelWidth.value}rem` }}>
 			<div class="graph-head">
 				<h2 title={name}>
 					{titleOf(answer?.statistic ?? spec.statistic)} <code>{name}</code>
@@ -73,7 +73,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 				</span>
 				<Toolbar spec={spec} answer={answer} />
 			</div>
-			<div class="graph-body" style={{ "--panel": `${panelWidth.value}rem` }}>
+			<div class="graph-body">
 				<Panel spec={spec} answer={answer} />
 				<PanelDivider />
 				<figure data-told={toldKeys(spec, layers).length}>

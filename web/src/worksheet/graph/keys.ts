@@ -79,7 +79,7 @@ export const graphKeys: readonly GraphKey[] = [
 	},
 	{
 		key: "v",
-		words: "averages, or the values of the selected second",
+		words: "averages or the selected second",
 		act: (spec) => edit(spec.id, { panel: spec.panel === "second" ? "average" : "second" }),
 	},
 	{ key: "ArrowLeft", words: "select the second before", act: (spec) => second(spec, -1) },
@@ -91,11 +91,11 @@ export const graphKeys: readonly GraphKey[] = [
 		words: "to the list of values: Enter chooses one, with Shift one more",
 		act: (spec) => place(spec, ".values [tabindex='0']")?.focus(),
 	},
-	{ key: "a", words: "ask on: the next breakdowns of the value that is chosen", act: drill },
-	{ key: "h", words: "values that are chosen are highlighted", act: (spec) => edit(spec.id, { mode: "highlight" }) },
-	{ key: "i", words: "they are shown alone, or with all others again", act: mode("isolate") },
-	{ key: "u", words: "they are left out, or shown again", act: mode("exclude") },
-	{ key: "r", words: "all values in their colours, or no longer", act: rainbow },
+	{ key: "a", words: "break down the chosen value", act: drill },
+	{ key: "h", words: "highlight chosen values", act: (spec) => edit(spec.id, { mode: "highlight" }) },
+	{ key: "i", words: "show them alone, or all again", act: mode("isolate") },
+	{ key: "u", words: "leave them out, or show them again", act: mode("exclude") },
+	{ key: "r", words: "show all values in colour, on or off", act: rainbow },
 	{
 		key: "b",
 		words: "of a map: list the values of the next field",
@@ -121,8 +121,8 @@ export const graphKeys: readonly GraphKey[] = [
 		words: "of a map: colour by rank, log, linear",
 		act: ofMap((spec) => edit(spec.id, { colour: next(KINDS, spec.colour) })),
 	},
-	{ key: "y", words: "a logarithmic or a linear axis; areas or lines", act: axis },
-	{ key: "L", words: "painted otherwise: areas, lines; a map as percentiles, as one line", act: repaint },
+	{ key: "y", words: "logarithmic or linear axis; areas or lines", act: axis },
+	{ key: "L", words: "select another form: areas, lines; a map as percentiles, as one line", act: repaint },
 	{
 		key: "I",
 		words: "of a map: list the single I/Os of the marked part, or no longer",
@@ -131,10 +131,10 @@ export const graphKeys: readonly GraphKey[] = [
 			listed.value = listed.peek() ? null : mark.peek();
 		}),
 	},
-	{ key: "E", words: "second against offset in the second, or no longer", act: toggleSubSecond },
+	{ key: "E", words: "map of offsets in the second, on or off", act: toggleSubSecond },
 	{ key: "z", words: "zoom to the marked part, or to the chosen values", act: zoom },
-	{ key: "Z", words: "all values again", act: (spec) => edit(spec.id, { rows: null }) },
-	{ key: "Escape", words: "nothing marked, chosen or selected", act: clear },
+	{ key: "Z", words: "show all values again", act: (spec) => edit(spec.id, { rows: null }) },
+	{ key: "Escape", words: "remove the mark, the choice and the selection", act: clear },
 ];
 
 function rainbow(spec: GraphSpec): void {

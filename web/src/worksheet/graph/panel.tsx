@@ -51,9 +51,11 @@ export function Panel({ spec, answer }: { spec: GraphSpec; answer: Drawable | nu
 				>
 					{second
 						? momentWords(cursor.value?.from ?? 0, 1e9, whole.value.from).slice(-8)
-						: (map && !spec.by) || answer?.kind === "percentiles"
-							? "all"
-							: "average"}
+						: map && !spec.by
+							? "total"
+							: answer?.kind === "percentiles"
+								? "whole time"
+								: "average"}
 				</button>
 			</div>
 			{map && !spec.by && <Ranges spec={spec} second={second} />}

@@ -29,7 +29,11 @@ export function Toolbar({ spec, answer }: { spec: GraphSpec; answer: Drawable | 
 	const mapped = painters[0] === "heat";
 	const sources = sourcesOf(spec.statistic, catalogue.value);
 	return (
-		<fieldset class="graph-tools" aria-label={`How ${spec.statistic} is shown`}>
+		<fieldset
+			class="graph-tools"
+			aria-label={`How ${spec.statistic} is shown`}
+			onFocusIn={(event) => (event.target as Element).scrollIntoView?.({ block: "nearest", inline: "nearest" })}
+		>
 			{sources.length > 1 && (
 				<Choice
 					label="source"

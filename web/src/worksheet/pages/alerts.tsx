@@ -73,13 +73,13 @@ export function AlertsPage() {
 	return (
 		<div class="page" ref={home}>
 			<h2>Alerts</h2>
-			<p class="quiet">They are watched as long as this service runs.</p>
+			<p class="quiet">Alerts are checked while this service runs.</p>
 			{besides([problem, refusal]).map((words) => (
 				<p key={words} class="problem" role="status">
 					{words}
 				</p>
 			))}
-			{asked && states.length === 0 && <p>There is none yet.</p>}
+			{asked && states.length === 0 && <p>No alert is set. Fill in the form below, or press Alert on a graph.</p>}
 			<ul class="alerts">
 				{states.map((each) => (
 					<Row

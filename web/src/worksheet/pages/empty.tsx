@@ -1,55 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 import { add, catalogue, facts, recordings } from "../../api/worksheet";
 import { Thumbnail } from "../../heatmap/thumbnail";
+import { titleOf } from "../../lib/titles";
 import { choicesOf, suggestions } from "../choices";
 import { opened } from "../dialogs/dialogs";
+import { searchOddities } from "./odd";
 
 const WORDS: Record<string, [string, string]> = {
-	"io.ops[latency]": ["How long does I/O take?", "A heat map: every I/O by when it ended and how long it took."],
-	"io.ops[op]": ["How much I/O is there?", "Operations a second: reads, writes and the rest on each other."],
-	"io.ops[offset]": ["Sequential or random?", "A heat map: where on the device each I/O lies."],
-	"io.bytes[process]": ["Who does it?", "Bytes a second by process."],
+	"io.ops[latency]": ["How long does I/O take?", "A heat map of each I/O: its end and its latency."],
+	"io.ops[op]": ["How much I/O is there?", "Operations per second: reads, writes and others, stacked."],
+	"io.ops[offset]": ["Sequential or random?", "A heat map of each I/O: its end and its offset on the device."],
+	"io.bytes[process]": ["Which programs?", "Bytes per second by process."],
 	"file.ops[latency]": [
 		"How long do programs wait?",
-		"A heat map: every system call on a file by its latency, with the cache.",
+		"A heat map of system calls on files. Those that the cache answered are included.",
 	],
-	"file.bytes[file]": ["Which files?", "Bytes a second by file, as programs read and write them."],
+	"file.bytes[file]": ["Which files?", "Bytes per second that programs read and write, by file."],
 };
+
+/** Further statistics of a first look, where the recording can answer them. */
+const MORE = [
+	"io.utilization[device]",
+	"io.ops[queue]",
+	"io.ops[size]",
+	"io.ops[device]",
+	"file.ops[file]",
+	"cpu.utilization[mode]",
+];
 
 /** A worksheet without a graph: one click from the first one. */
 export function Empty() {
-	const offered = suggestions(choicesOf(catalogue.value));
+	const choices = choicesOf(catalogue.value);
+	const offered = suggestions(choices);
+	const others = MORE.filter((name) => choices.some((each) => each.statistic === name && !each.why));
 	const here = facts.value;
 	// what can't be read holds nothing that could be chosen, and the page says why
 	if (here?.problem && offered.length === 0) return null;
 	return (
 		<div class="welcome">
-			<h2>{here?.live ? `What ${here.host || here.name} does right now` : `What ${here?.name ?? "this"} holds`}</h2>
-			<p>
-				Choose a first statistic. Next to a graph, click a value to highlight it, and its handle to break it down. Drag
-				over a heat map to list the processes, files and devices of its I/Os.
+			<h2>{here?.live ? `I/O of ${here.host || here.name} now` : `I/O in ${here?.name ?? "this recording"}`}</h2>
+			<p class="lead">
+				Choose a first statistic{offered.length > 0 && ", or let iolab search"}. To drill down, click the handle of a
+				value. Drag over a heat map to see which processes, files and devices its I/Os come from.
 			</p>
 			<div class="cards">
 				{offered.map((each) => (
 					<button key={each.statistic} type="button" data-choice={each.statistic} onClick={() => add(each.statistic)}>
-						{here && <Thumbnail recording={here.name} statistic={each.statistic} live={here.live} />}
+						{here && <Thumbnail recording={here.name} statistic={each.statistic} live={here.live} named />}
 						<strong>{WORDS[each.statistic]?.[0] ?? each.statistic}</strong>
 						<span>{WORDS[each.statistic]?.[1] ?? each.about}</span>
 						<code>{each.statistic}</code>
 					</button>
 				))}
-				<button type="button" class="other" onClick={() => (opened.value = "add")}>
-					<strong>Something else</strong>
-					<span>All statistics, by group or by typing.</span>
-					<kbd>+</kbd>
-				</button>
+				<div class="other">
+					<button type="button" class="step" onClick={() => (opened.value = "add")}>
+						<strong>All statistics</strong> <kbd>+</kbd>
+						<span>By group, or typed: p99, queue depth, latency by disk.</span>
+					</button>
+					{offered.length > 0 && (
+						<button type="button" class="step" onClick={() => void searchOddities()}>
+							<strong>What is odd here?</strong> <kbd>O</kbd>
+							<span>Search all statistics for what changed most.</span>
+						</button>
+					)}
+					{others.length > 0 && (
+						<p>
+							{others.map((name) => (
+								<button key={name} type="button" class="small" title={titleOf(name)} onClick={() => add(name)}>
+									<code>{name}</code>
+								</button>
+							))}
+						</p>
+					)}
+				</div>
 			</div>
 			{offered.length === 0 && (
 				<p class="problem" role="status">
-					{here?.live ? "Nothing was recorded yet: it will be here once something is." : "Nothing was recorded."}
+					{here?.live ? "No I/O was recorded yet. This page shows it as soon as there is any." : "No I/O was recorded."}
 				</p>
 			)}
-			{recordings.value.length > 1 && <p class="quiet">Other recordings can be chosen above.</p>}
+			{recordings.value.length > 1 && <p class="quiet">Select another recording at the top.</p>}
 		</div>
 	);
 }

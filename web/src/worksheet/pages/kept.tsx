@@ -108,12 +108,12 @@ export function KeptPage() {
 					{words}
 				</p>
 			))}
-			{kept?.length === 0 && <p>None is kept yet.</p>}
+			{kept?.length === 0 && <p>No statistic is kept.</p>}
 			{kept && kept.length > 0 && (
 				<div class="table">
 					<table>
 						<Head
-							names={["statistic", "state", "since", "on disk", "CPU", "goes back"]}
+							names={["statistic", "state", "since", "on disk", "CPU", "covers"]}
 							acts
 							sorted={{ by: Object.keys(SORTED), order, sort: (name) => setOrder(nextOrder(order, name)) }}
 						/>
@@ -183,7 +183,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 						</button>
 						{found.until_ns !== null && (
 							<button type="button" class="small" aria-expanded={pruning} onClick={() => setPruning(!pruning)}>
-								Drop what is old
+								Delete old data
 							</button>
 						)}
 						<Sure words="Drop" sure="Yes, drop" looks="small drop" act={() => void act("drop", statistic)} />
@@ -218,7 +218,7 @@ function Prune({ until, prune, over }: { until: number; prune: (more: Older) => 
 				if (await prune({ before_ns: Math.max(0, Math.round(until - days * DAY)), tier })) over();
 			}}
 		>
-			Drop what is kept{" "}
+			Delete kept data{" "}
 			<select
 				aria-label="What is dropped"
 				value={tier}
@@ -243,10 +243,10 @@ function Prune({ until, prune, over }: { until: number; prune: (more: Older) => 
 			/>{" "}
 			days.{" "}
 			<button type="submit" class="small">
-				Drop it
+				Delete
 			</button>{" "}
 			<button type="button" class="small" onClick={over}>
-				Leave it
+				Cancel
 			</button>
 		</form>
 	);
@@ -293,9 +293,9 @@ function AddForm({ add }: { add: (statistic: string, backfill: boolean) => Promi
 			</label>{" "}
 			<label>
 				<input type="checkbox" checked={backfill} onChange={(event) => setBackfill(event.currentTarget.checked)} /> from
-				the events that are still there, too
+				existing events as well
 			</label>{" "}
-			<button type="submit">Keep it</button>
+			<button type="submit">Keep</button>
 		</form>
 	);
 }

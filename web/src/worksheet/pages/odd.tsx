@@ -12,6 +12,9 @@ import { focused, shown } from "../time-navigation";
 import { spanWords } from "../times";
 import "./odd.css";
 
+/** Findings that are listed at first, so that the graph of the first one is visible below them. */
+const SHOWN = 3;
+
 /** The search for oddities: none, under way, answered or refused. */
 interface Search {
 	recording: string;
@@ -118,21 +121,33 @@ function Answer({ answer }: { answer: Odd }) {
 		return <p>Nothing is odd: no change exceeds the variation of the time before it ({compared}).</p>;
 	return (
 		<>
-			<ol>
-				{answer.oddities.map((oddity) => (
-					<li key={oddity.sentence}>
-						<button type="button" class="link" title="Show and mark it" onClick={() => showOddity(oddity)}>
-							{visible(oddity.sentence)}
-						</button>
-						<Changes oddity={oddity} />
-					</li>
-				))}
-			</ol>
+			<Findings oddities={answer.oddities.slice(0, SHOWN)} first={1} />
+			{answer.oddities.length > SHOWN && (
+				<details>
+					<summary>{answer.oddities.length - SHOWN} more</summary>
+					<Findings oddities={answer.oddities.slice(SHOWN)} first={SHOWN + 1} />
+				</details>
+			)}
 			<p class="quiet">
 				{compared}
 				{answer.notes.map((note) => `; ${note}`)}
 			</p>
 		</>
+	);
+}
+
+function Findings({ oddities, first }: { oddities: readonly Oddity[]; first: number }) {
+	return (
+		<ol start={first}>
+			{oddities.map((oddity) => (
+				<li key={oddity.sentence}>
+					<button type="button" class="link" title="Show and mark it" onClick={() => showOddity(oddity)}>
+						{visible(oddity.sentence)}
+					</button>
+					<Changes oddity={oddity} />
+				</li>
+			))}
+		</ol>
 	);
 }
 

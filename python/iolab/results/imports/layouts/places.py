@@ -100,20 +100,20 @@ def _are_single_and_apart(places: Sequence[Place], numbers: Sequence[int]) -> bo
     return len(pairs) > 1 and 2 * apart > len(pairs)
 
 
-def _part_twins(places: Sequence[Place], found: list[int]) -> None:
+def _part_twins(places: Sequence[Place], numbers: list[int]) -> None:
     """Runs of one cell and variant with the same number (several results in one named repetition)
     take the next free ones."""
     numbers_in_use: dict[tuple[Hashable, str], set[int]] = defaultdict(set)
     twins = []
     for at, place in enumerate(places):
         used = numbers_in_use[place.cell, place.variant]
-        if found[at] in used:
+        if numbers[at] in used:
             twins.append(at)
-        used.add(found[at])
+        used.add(numbers[at])
     for at in twins:
         used = numbers_in_use[places[at].cell, places[at].variant]
-        found[at] = max(used) + 1
-        used.add(found[at])
+        numbers[at] = max(used) + 1
+        used.add(numbers[at])
 
 
 def _numbers(names: set[str]) -> dict[str, int]:
