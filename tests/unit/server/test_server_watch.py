@@ -468,7 +468,7 @@ def line(number: int) -> AlertLine:
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iolab.server.alerts.watch.LARGEST", 10_000)
-    monkeypatch.setattr("iolab.server.alerts.watch.MOST", 5)
+    monkeypatch.setattr("iolab.server.alerts.watch.MOST_LINES", 5)
     log = LogFile(tmp_path / "state" / "alerts.jsonl")
     assert log.latest().lines == []
     for number in range(100):
