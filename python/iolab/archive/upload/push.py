@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import IolabError, ResultsError
 from ...files import map_regular
-from ...recording.base.checked_files import check
 from ...recording.base.layout import KINDS, Kind, map_file, telling
 from ...recording.base.metadata import Facts
 from ...recording.catalogue import Catalogue
+from ...recording.ledger import check
 from ...recording.read.recording import Recording
 from ...recording.segments.segments import MAP_NAMES, Segment, part_of
 from .. import tables
