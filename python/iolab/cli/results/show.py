@@ -204,7 +204,11 @@ def _runs(results: Results) -> list[str]:
 
 def _rest(results: Results) -> list[str]:
     lines = []
-    facts = results.environment().get("fingerprint", {})
+    facts = dict(results.environment().get("fingerprint", {}))
+    for name in facts:
+        values = dict.fromkeys(str(run.environment.get(name, facts[name])) for run in results.runs)
+        if len(values) > 1:
+            facts[name] = ", ".join(values)
     if facts:
         lines += ["environment", *(f"  {name}: {value}" for name, value in facts.items())]
     assumptions = dict.fromkeys(text for run in results.runs for text in run.assumptions)
