@@ -260,11 +260,8 @@ class SegmentMaps:
         starts = [min(deleted + 1, files.files[0].first), *(number + 1 for number in unmapped)]
         ends = [*(min(number - 1, last) for number in unmapped), last]
         times = frame.full_span[2:]
-        return [
-            Span(first, end, *times)
-            for first, end in zip(starts, ends, strict=True)
-            if first <= end
-        ]
+        spans = (Span(first, end, *times) for first, end in zip(starts, ends, strict=True))
+        return [span for span in spans if span.first <= span.last]
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         files = self.files(frame)
