@@ -31,8 +31,8 @@ from iolab.statistics.engine.cells import lower_bounds
 from iolab.statistics.kept import manage, recovery
 from iolab.statistics.kept.compaction import Merger
 from iolab.statistics.kept.files import definitions, tables
+from iolab.statistics.kept.files.definitions import Kept, State
 from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name, path_of
-from iolab.statistics.kept.files.state import Kept, State
 from iolab.statistics.question import SECOND
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))

@@ -25,9 +25,9 @@ from bench_heatmap import write_log
 from pairs import paired
 
 from iolab import _core
-from iolab.recording.base.checked_files import THREADS
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.schema import EVENTS
+from iolab.recording.ledger import THREADS
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.writer import RecordingWriter

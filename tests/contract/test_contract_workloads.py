@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from iolab import registry
 from iolab.clock import FakeClock
 from iolab.errors import RunError
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.hosts.kinds.fake import FakeHost
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -29,6 +29,7 @@ class FakeZfs:
     pools: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     datasets: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
+    unreadable: set[str] = field(default_factory=set)
     loaded: str = "2.1"
     reloads: list[list[str]] = field(default_factory=list)
     said: list[list[str]] = field(default_factory=list)
@@ -138,10 +139,18 @@ class FakeZfs:
                 return f"zfs {self.loaded}-source {self.loaded}-id\n", ""
             case ["sh", "-c", _, path, text]:
                 self.machine.files[path] = text + "\n"
-            case ["wipefs", "--no-act", *_, "TYPE,LABEL", node]:
-                return (f"zfs_member {self.labels[node]}\n" if node in self.labels else ""), ""
-            case ["wipefs", "--all", "--force", node]:
-                self.labels.pop(node, None)
+            case ["wipefs", *_, node] if self.unreadable.intersection(words):
+                return "", f"wipefs: error: {node}: probing initialization failed"
+            case ["wipefs", "--no-act", _, _, "DEVICE,TYPE,LABEL", *nodes]:
+                lines = [
+                    f"{node.rpartition('/')[2]} zfs_member {self.labels[node]}\n"
+                    for node in nodes
+                    if node in self.labels
+                ]
+                return "".join(lines), ""
+            case ["wipefs", "--all", "--force", *nodes]:
+                for node in nodes:
+                    self.labels.pop(node, None)
             case ["zinject", "-d", *_]:
                 return f"Added handler {len(self.said)} with the following properties:\n", ""
         return "", ""

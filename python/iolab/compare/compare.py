@@ -1,34 +1,211 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison: every variant against the baseline over a sweep, block by block (DESIGN.md,
-"Measuring honestly")."""
+"Measuring honestly").
+
+A change comes from the interval of its unit of repetition: blocks, or sessions. A whole column has
+one: the geometric mean over the cells that are valid on both sides.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
 from ..results.evidence.model import Run
-from ..stats.blocks import t_intervals
+from ..stats.blocks import MeanInterval, t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
-from ..stats.sessions import session_interval
+from ..stats.sessions import SessionInterval, session_interval
 from ..units import BASE, unit
-from .axes import Grid, Layout, Where, choose, levels, select, with_metric
-from .cells import Pairing, collect, estimate, pair, scale_of
-from .changes import change_of
+from .axes import BLOCK_SIZES, Axes, Grid, Layout, Where, choose, levels, select, with_metric
+from .cells import BlockKey, Pairing, collect, estimate, pair, scale_of
 from .load.achieved import with_achieved
-from .model import AGAIN, SYNCS_DIFFER, Cell, Change, Comparison, Key, Warning
+from .model import (
+    AGAIN,
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    SYNCS_DIFFER,
+    Cell,
+    Change,
+    Comparison,
+    Key,
+    Summary,
+    Warning,
+)
 from .remarks import footnotes_of, syncs_warning, warnings_of
 from .rules import planning
 from .several import differences_of, unmatched_of
-from .summaries import summaries
+
+
+def change_of(
+    interval: MeanInterval | SessionInterval,
+    metric: Metric,
+    *,
+    dropped: int = 0,
+    without: int = 0,
+    is_alternating: bool = True,
+) -> Change:
+    """The change behind an interval of differences, with the counts that `Change` has.
+
+    An interval within sessions excludes nothing, nor does one of sessions that do not alternate;
+    neither has a test.
+    """
+    back = scale_of(metric)
+    value = back(interval.mean)
+    low = None if interval.low is None else back(interval.low)
+    high = None if interval.high is None else back(interval.high)
+    sessions = interval.sessions if isinstance(interval, SessionInterval) else None
+    reason = None
+    if isinstance(interval, SessionInterval):
+        reason = CONFOUNDED if interval.is_within else None if is_alternating else NOT_ALTERNATING
+    return Change(
+        value=value,
+        low=low,
+        high=high,
+        pairs=min(interval.sessions) if isinstance(interval, SessionInterval) else interval.n,
+        dropped=dropped,
+        without=without,
+        df=interval.df,
+        pooled=isinstance(interval, MeanInterval) and interval.pooled,
+        p=interval.p if reason is None else None,
+        improves=None
+        if metric.better is None or value == 0
+        else (value > 0) == (metric.better == "higher"),
+        excluded=None
+        if reason is not None or low is None or high is None
+        else max(abs(low), abs(high)),
+        sessions=sessions,
+        reason=reason,
+    )
+
+
+Place = tuple[Key, Key, Key]
+
+
+def summaries(
+    pairings: Mapping[tuple[Place, str], Pairing],
+    variants: Sequence[str],
+    axes: Axes,
+    grid: Grid,
+    metric: Metric,
+    changes: Mapping[tuple[Place, str], Change],
+    confidence: float,
+) -> tuple[Summary, ...]:
+    """Per table, column and variant: the mean over rows, its interval over blocks.
+
+    The interval comes from one mean per block over the common cells, because cells of one block
+    share its luck; with a single block there is none. Nothing is summed up over block sizes, or
+    over a single cell.
+    """
+    if BLOCK_SIZES & set(axes.rows):
+        return ()
+    summary_list = []
+    for table in grid.tables:
+        for col in grid.cols:
+            for variant in variants:
+                rows = [row for row in grid.rows if ((table, row, col), variant) in pairings]
+                keyed = {row: pairings[(table, row, col), variant] for row in rows}
+                measured = {row: pairing for row, pairing in keyed.items() if pairing.has_change}
+                expected = [
+                    row
+                    for row, pairing in keyed.items()
+                    if pairing.has_change or pairing.dropped or pairing.zero
+                ]
+                if len(expected) < 2 or not measured:
+                    continue
+                worst = _worst(
+                    {row: changes[(table, row, col), variant] for row in measured}, metric
+                )
+                summary_list.append(
+                    Summary(
+                        table,
+                        col,
+                        variant,
+                        _mean(
+                            list(measured.values()),
+                            [changes[(table, row, col), variant].value for row in measured],
+                            metric,
+                            confidence,
+                        ),
+                        len(measured),
+                        len(expected),
+                        worst,
+                    )
+                )
+    return tuple(summary_list)
+
+
+def _mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> Change:
+    dropped = sum(pairing.dropped for pairing in pairings)
+    if any(pairing.sessions is not None for pairing in pairings):
+        return change_of(
+            _session_mean(pairings, values, metric, confidence),
+            metric,
+            is_alternating=all(pairing.is_alternating for pairing in pairings),
+            dropped=dropped,
+        )
+    common = [
+        block
+        for block in pairings[0].blocks
+        if all(block in pairing.blocks for pairing in pairings)
+    ]
+    if common:
+        per_block = np.array(
+            [np.mean([_at(pairing, block) for pairing in pairings]) for block in common]
+        )
+    else:
+        # no block is whole: the mean of the cells' own means, without an interval
+        per_block = np.array(
+            [np.mean([float(np.mean(pairing.differences)) for pairing in pairings])]
+        )
+    interval = t_intervals([per_block], confidence=confidence)[0]
+    return change_of(replace(interval, pooled=False), metric, dropped=dropped)
+
+
+def _session_mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> SessionInterval:
+    """One value per session, the mean over all cells, where all cells have the same sessions; else
+    the mean of the cells' changes, without an interval."""
+    arms = [
+        [pairing.sessions[arm] for pairing in pairings if pairing.sessions is not None]
+        for arm in (0, 1)
+    ]
+    if len(arms[0]) < len(pairings) or any(
+        cell.keys() != arm[0].keys() for arm in arms for cell in arm
+    ):
+        scaled = values if metric.change == "difference" else np.log1p(values)
+        return SessionInterval(
+            float(np.mean(scaled)), None, None, None, None, (1, 1), None, None, is_within=True
+        )
+    means = [
+        [[float(np.mean([np.mean(cell[name]) for cell in arm]))] for name in arm[0]] for arm in arms
+    ]
+    return session_interval(means[0], means[1], confidence=confidence)
+
+
+def _at(pairing: Pairing, block: BlockKey) -> float:
+    return float(pairing.differences[pairing.blocks.index(block)])
+
+
+def _worst(changes: Mapping[Key, Change], metric: Metric) -> Key:
+    """The row that changed most for the worse, or most at all where there is no worse."""
+    if metric.better is None:
+        return max(changes, key=lambda row: abs(changes[row].value))
+    sign = -1 if metric.better == "lower" else 1
+    return min(changes, key=lambda row: sign * changes[row].value)
+
 
 CONFIDENCE = 0.95
 ALPHA = 0.05
-Place = tuple[Key, Key, Key]
 
 
 def compare(

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
-from .base.checked_files import MISSING, Part, damages_found, wrong_size
 from .base.layout import (
     KINDS,
     LOSSES,
@@ -32,7 +31,7 @@ from .base.layout import (
 from .base.lock import Told, is_written, read_lock
 from .base.loss_log import Noted, damage, is_time, loss_of
 from .base.metadata import Facts, facts_identity, read_facts
-from .ledger import Numbered
+from .ledger import MISSING, Numbered, Part, damages_found, wrong_size
 from .read.damage import Damage, damaged_lists
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
@@ -330,10 +329,9 @@ class Catalogue:
 
     @cached_property
     def _is_list_whole(self) -> bool:
-        segments, through = self.ledgers[SEGMENTS], self.facts.dropped_through
-        return is_list_whole(
-            self.path, segments, self.lock, through, is_signed=self.facts.is_signed
-        )
+        segments, facts = self.ledgers[SEGMENTS], self.facts
+        through, is_signed = facts.dropped_through, facts.is_signed
+        return is_list_whole(self.path, segments, self.lock, through, is_signed=is_signed)
 
     @cached_property
     def _missing(self) -> Mapping[Kind, list[tuple[int, Path, Mapping[str, Any]]]]:

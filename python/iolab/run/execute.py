@@ -14,8 +14,7 @@ from typing import Any
 from ..clock import Clock
 from ..errors import RunError
 from ..files import write_atomically
-from ..hosts.base.host import Host, HungError
-from ..hosts.base.target_path import Place
+from ..hosts.base.host import Host, HungError, Place
 from ..hosts.facts.host_facts import Facts, temperatures
 from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import common_window

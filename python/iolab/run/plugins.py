@@ -11,8 +11,7 @@ from typing import cast
 from .. import registry
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base.host import Host
-from ..hosts.base.target_path import Place
+from ..hosts.base.host import Host, Place
 from ..hosts.facts.mounts import mount_of
 from ..hosts.ssh.remote_paths import scratch_on
 from ..results.evidence.files import PASSES

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..hosts.base.target_path import Place
+from ..hosts.base.host import Place
 from ..results.evidence.clients import ClientRun
 from ..workloads.base import Job
 from .progress import Status

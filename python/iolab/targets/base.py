@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from ..hosts.base.host import Host
+from ..hosts.base.host import Host, Place
 from ..hosts.base.options import Options
-from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
 
 

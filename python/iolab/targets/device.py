@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..errors import RunError
-from ..hosts.base.host import Host, need
+from ..hosts.base.host import Host, Place, need
 from ..hosts.base.options import Options
-from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, NoReturn
 from pydantic import Field, field_validator
 
 from ..errors import RunError
-from ..hosts.base.host import Host
+from ..hosts.base.host import Host, Place
 from ..hosts.base.options import Options
-from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts
 from ..hosts.facts.mounted_devices import Backing, backing, device_facts
 from ..hosts.facts.mounts import Mount, mount_of

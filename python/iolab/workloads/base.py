@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from ..hosts.base.host import Host
+from ..hosts.base.host import Host, Place
 from ..hosts.base.options import Options
-from ..hosts.base.target_path import Place
 from ..results.evidence.marks import Mark
 
 

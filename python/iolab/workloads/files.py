@@ -12,19 +12,17 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ..errors import RunError
-from ..hosts.base.host import Host
+from ..hosts.base.host import Host, Place
 from ..hosts.base.options import Duration, OptionProblem, Options, Size, problems_error
-from ..hosts.base.target_path import Place
 from ..results.evidence.files import PASSES
 from ..results.evidence.marks import Mark
 from .base import Job, Load, StartTime, Workload
 from .compressibility import DECIDED
 from .fio.check import check_jobs
 from .fio.job import LAYOUT_FILE, LAYOUT_OUTPUT, job_sections
-from .fio.model import FioOptions
 from .fio.names import KNOWN, RESERVED
 from .fio.options import Scalar, job_text, problems
-from .fio.sections import resolve
+from .fio.sections import FioOptions, resolve
 from .fio.workload import FioWorkload
 
 _KEYS = {

@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator
 
 from ..errors import RunError
-from ..hosts.base.host import Host
+from ..hosts.base.host import Host, Place
 from ..hosts.base.options import Duration, Options, Size
-from ..hosts.base.target_path import Place
 from ..results.evidence.marks import Mark
 from ..results.evidence.model import PROGRAM
 from .base import Job, Load, StartTime, Workload

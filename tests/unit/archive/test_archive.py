@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from iolab.archive import Archive, choose, fetch, push, tables
 from iolab.archive import push as push_function
+from iolab.archive.upload.push import _is_sorted
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.layout import KINDS, Kind, sealed_file
 from iolab.recording.base.metadata import Begun, Facts
@@ -210,6 +211,27 @@ def test_a_push_killed_between_two_commits_is_completed_without_doubles(
             for name in ("io.latency", "io.offset", "io.size")
         }
         assert set(by_map.values()) == {choose(archive).events}
+
+
+def test_files_ascend_by_the_order_of_their_table(tmp_path: Path) -> None:
+    """However rows of a segment lie, and for several segments in one file."""
+    record(tmp_path / "rec", segments=3)
+    with RecordingWriter.reopen(tmp_path / "rec", live=False) as writer:
+        batch = events(400, 9, start_ns=START - 60 * SECOND, per_s=40)
+        writer.append_segment([batch.take(pa.array(range(399, -1, -1)))])
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    push(tmp_path / "rec", archive)
+    for table in (tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.COARSE_MAPS):
+        files = list(Path(archive.url).rglob(f"{table.name}-*.parquet"))
+        assert files
+        for file in files:
+            rows = pq.read_table(file, columns=list(table.order)).to_pylist()
+            places = [tuple(row[name] for name in table.order) for row in rows]
+            assert places == sorted(places)
+    assert _is_sorted(pa.table({"a": ["x", "x", "y"], "b": [1, 2, 1]}), ("a", "b"))
+    assert not _is_sorted(pa.table({"a": ["x", "x", "y"], "b": [2, 1, 3]}), ("a", "b"))
+    assert not _is_sorted(pa.table({"a": ["y", "x"], "b": [1, 2]}), ("a", "b"))
+    assert _is_sorted(pa.table({"a": pa.array([], pa.string())}), ("a",))
 
 
 PUSH = (

@@ -26,7 +26,7 @@ from iolab.server.base.archives import ServedArchive
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.available import available
 from iolab.statistics.ask.query import explain, query
-from iolab.statistics.engine.joint import Joint
+from iolab.statistics.engine.engine import Joint
 from iolab.statistics.kept.archiving import kept_statistics
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.question import SECOND

@@ -36,8 +36,7 @@ from iolab.statistics.ask import attribution
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
 from iolab.statistics.engine.cells import bucket_sql
-from iolab.statistics.engine.engine import Engine
-from iolab.statistics.engine.joint import Joint
+from iolab.statistics.engine.engine import Engine, Joint
 from iolab.statistics.kept.archiving import kept_statistics
 from iolab.statistics.question import parse
 from iolab.statistics.tiers.archive_engines import read_together

@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from iolab import _core
-from iolab.recording.base.checked_files import FRESH_NS
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.catalogue import Catalogue
-from iolab.recording.ledger import append_line
+from iolab.recording.ledger import FRESH_NS, append_line
 from iolab.recording.read.recording import Recording
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from iolab.errors import ResultsError
-from iolab.recording.base import checked_files
+from iolab.recording import ledger
 from iolab.recording.base.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
 from iolab.recording.base.lock import LOCK, read, take_lock, tell
 from iolab.recording.base.metadata import Facts, read_facts
@@ -359,14 +359,14 @@ def test_what_is_damaged_is_found_once_and_whole_files_are_read_once(
     recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
-    really = checked_files.digest
+    really = ledger.digest
 
     def digest(path: Path) -> Any:
         read.append(path)
         return really(path)
 
-    monkeypatch.setattr(checked_files, "digest", digest)
-    monkeypatch.setattr(checked_files, "FRESH_NS", -(2**62))
+    monkeypatch.setattr(ledger, "digest", digest)
+    monkeypatch.setattr(ledger, "FRESH_NS", -(2**62))
     for _ in range(3):
         query(Recording(recording), "io.ops[process]")
     assert len(read) == SEGMENTS_MADE

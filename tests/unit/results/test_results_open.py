@@ -55,6 +55,32 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         Results("nothing")
 
 
+def test_an_environment_that_changes_between_runs_is_shown_with_all_its_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for repetition in (1, 2):
+        place = tmp_path / f"tree/old/rep{repetition}"
+        place.mkdir(parents=True)
+        (place / "fio.json").write_text(output(job(iops=1000)))
+    words = ["--layout", "{variant}/rep{repetition:int}", "-o", str(tmp_path / "out")]
+    assert run(["import", str(tmp_path / "tree"), *words]) == 0
+    first = {"kernel": "6.1", "memory": "4 GiB"}
+    (tmp_path / "out/environment.json").write_text(json.dumps({"fingerprint": first}))
+    for directory, kernel in zip(
+        sorted((tmp_path / "out/runs").iterdir()), ("6.1", "6.12"), strict=True
+    ):
+        plan = json.loads((directory / "run.json").read_text())
+        del plan["files"], plan["sha256"]
+        (directory / "run.json").write_text(json.dumps({**plan, "schema": 1}))
+        text = json.dumps({"schema": 1, "fingerprint": {**first, "kernel": kernel}})
+        (directory / "environment.json").write_text(text)
+    capsys.readouterr()
+    assert run(["show", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert "  kernel: 6.1, 6.12\n" in out
+    assert "  memory: 4 GiB\n" in out
+
+
 PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
 ODD_PLANS: tuple[dict[str, Any], ...] = (
     {"host": 5},

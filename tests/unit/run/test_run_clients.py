@@ -15,7 +15,7 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import RunError
-from iolab.hosts.base.clock_offset import Offset
+from iolab.hosts.base.host import Offset
 from iolab.hosts.kinds.fake import FakeHost, FakeProcess, FakeProgram
 from iolab.results.evidence.clients import clients_of
 from iolab.results.open.results import Results

@@ -31,7 +31,7 @@ from iolab.results.evidence.model import RunPlan
 from iolab.results.open.results import Results
 from iolab.rigs.source_tree import tree_digest
 from iolab.run.builds import build_places as module
-from iolab.run.builds.program_watch import ProgramWatch
+from iolab.run.builds.build_places import ProgramWatch
 from iolab.run.dry_run import preview
 from iolab.run.resuming.interrupts import Interrupts
 from iolab.run.study import How, run_study

@@ -27,7 +27,7 @@ from iolab.results.evidence.model import Derived, RunPlan
 from iolab.run.study import run_study
 from iolab.sources.diskstats import DiskstatsOptions, DiskstatsSource
 from iolab.verdict import Level
-from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.workload import FioWorkload
 from support.acting import study_text
 from support.recorded import MEMORY

@@ -21,14 +21,12 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.retention import Retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.alerts.alert import Alert
-from iolab.server.alerts.alert_log import LogFile
-from iolab.server.alerts.watch import Watch
+from iolab.server.alerts.watch import LogFile, Watch
 from iolab.server.base.json_store import JsonStore
 from iolab.server.base.store import Store
 from iolab.server.base.thread_pool import Workers
 from iolab.server.live.stream import Streams, Window, tick_of
-from iolab.server.prometheus.exposition import Histogram
-from iolab.server.prometheus.metrics import Exporter
+from iolab.server.prometheus.metrics import Exporter, Histogram
 from iolab.server.queries.answers import ask
 from iolab.server.queries.drill import extremes
 from iolab.server.queries.listing import recordings, statistics

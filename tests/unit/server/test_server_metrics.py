@@ -18,9 +18,15 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.access import Door
 from iolab.server.http.app import application
-from iolab.server.prometheus import exposition, metrics
-from iolab.server.prometheus.exposition import Family, Histogram, Sample, text
-from iolab.server.prometheus.metrics import Exporter, prefers_protobuf
+from iolab.server.prometheus import metrics
+from iolab.server.prometheus.metrics import (
+    Exporter,
+    Family,
+    Histogram,
+    Sample,
+    prefers_protobuf,
+    text,
+)
 from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
@@ -127,7 +133,7 @@ def native(histogram: bytes) -> dict[int, int]:
 def test_native_histograms_hold_every_octave(octaves: dict[int, int]) -> None:
     histogram = Histogram(range(9, 37), True, dict(octaves), sum(octaves.values()), 1.5)
     [metric] = families(
-        exposition.encode([Family("x", "y", "histogram", [Sample((("a", "ü"),), histogram)])])
+        metrics.encode([Family("x", "y", "histogram", [Sample((("a", "ü"),), histogram)])])
     )["x"]
     message = fields(dict(fields(metric))[7])
     held = dict(message)

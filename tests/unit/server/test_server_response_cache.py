@@ -15,11 +15,10 @@ from iolab.errors import UsageError
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.store import Store
 from iolab.server.http.access import Door
-from iolab.server.http.app import application
+from iolab.server.http.app import ResponseCache, application
 from iolab.server.queries import answers
-from iolab.server.queries.response_cache import ResponseCache
+from iolab.statistics.kept.files.definitions import State
 from iolab.statistics.kept.files.paths import STATE
-from iolab.statistics.kept.files.state import State
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded
 

@@ -21,9 +21,8 @@ from iolab.clock import FakeClock
 from iolab.errors import IolabError, UsageError
 from iolab.recording.write.writer import RecordingWriter
 from iolab.server.alerts.alert import Alert, AlertLine
-from iolab.server.alerts.alert_log import LogFile
 from iolab.server.alerts.commands import Commands, read_commands
-from iolab.server.alerts.watch import Watch
+from iolab.server.alerts.watch import LogFile, Watch
 from iolab.server.base.json_store import JsonStore
 from iolab.server.base.models import PercentilesAnswer
 from iolab.server.base.store import Store
@@ -468,8 +467,8 @@ def line(number: int) -> AlertLine:
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.alerts.alert_log.LARGEST", 10_000)
-    monkeypatch.setattr("iolab.server.alerts.alert_log.MOST", 5)
+    monkeypatch.setattr("iolab.server.alerts.watch.LARGEST", 10_000)
+    monkeypatch.setattr("iolab.server.alerts.watch.MOST_LINES", 5)
     log = LogFile(tmp_path / "state" / "alerts.jsonl")
     assert log.latest().lines == []
     for number in range(100):

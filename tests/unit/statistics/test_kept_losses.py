@@ -17,8 +17,8 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
 from iolab.statistics.kept.compaction import Merger
 from iolab.statistics.kept.files import listed, tables
+from iolab.statistics.kept.files.definitions import read_state
 from iolab.statistics.kept.files.paths import LIST, TIERS, File, files, folder_name
-from iolab.statistics.kept.files.state import read_state
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.question import SECOND
 from support.kept_data import START, aged, make

@@ -239,6 +239,18 @@ def test_what_is_far_more_outside_is_named_as_well(tmp_path: Path) -> None:
     assert ([each.value for each in cut.values], cut.left, cut.left_inside) == (["a", "b"], 10, 0)
 
 
+def test_values_that_would_print_as_zero_are_counted(tmp_path: Path) -> None:
+    held = [Event(time=n * MS, latency=10_000, process="b") for n in range(3000)]
+    held += [Event(time=n * MS, latency=50 * MS, process="a") for n in range(1000)]
+    held.append(Event(time=0, latency=10_000, process="rare"))
+    found = who(trace_of(held, tmp_path / "t.csv"), "latency", Rectangle(low=10 * MS))
+    for top, names in ((None, ["b", "a"]), (3, ["b", "a", "rare"])):
+        lines = text(found, parse("io.ops[latency]"), "t.csv", "10ms..1s", top)
+        table = lines[[line.startswith("process") for line in lines].index(True) + 1 :]
+        assert sorted(line.split()[0] for line in table if "%" in line) == sorted(names)
+        assert ("and 1 more" in table) == (top is None)
+
+
 def test_nothing_inside_is_said_without_shares(tmp_path: Path) -> None:
     found: Who = who(slow(tmp_path), "latency", Rectangle(low=10**12))
     assert (found.inside, found.outside) == (0, 100)

@@ -22,7 +22,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.available import available
 from iolab.statistics.ask.query import query
-from iolab.statistics.language import objects
+from iolab.statistics.language import fields
 from iolab.statistics.language.catalogue import CATALOGUE
 from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
 from support.depth import depth
@@ -188,7 +188,7 @@ def test_partitions_and_what_is_made_of_disks_are_no_part_of_the_sum(tmp_path: P
     ],
 )
 def test_what_a_sum_holds(kind: str, names: str, expected: str) -> None:
-    assert objects.objects_in_sum(kind, names.split()) == set(expected.split())
+    assert fields.objects_in_sum(kind, names.split()) == set(expected.split())
 
 
 def test_utilization_is_a_share_and_a_map(tmp_path: Path) -> None:
@@ -359,10 +359,10 @@ def test_a_processor_that_is_not_there(
 
 
 def test_names_that_are_not_there() -> None:
-    assert objects.missing("device", ["sdb"], []) == []
-    [one] = objects.missing("interface", ["eth0", "eth0"], ["eth10", "eth2"])
+    assert fields.missing("device", ["sdb"], []) == []
+    [one] = fields.missing("interface", ["eth0", "eth0"], ["eth10", "eth2"])
     assert one == "there was no interface 'eth0' then; there were eth2, eth10"
-    [many] = objects.missing(
+    [many] = fields.missing(
         "peer", ["10.0.0.99"], [f"10.0.0.{place}" for place in range(90, 0, -1)] + ["10.0.0.98"]
     )
     assert many.startswith("there was no peer '10.0.0.99' then; did you mean '10.0.0.")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from iolab.errors import FormatError
-from iolab.recording.base.checked_files import Part
+from iolab.recording.ledger import Part
 from iolab.statistics.engine import engine as module
 from iolab.statistics.engine.engine import IDLE, Databases, Engine
 

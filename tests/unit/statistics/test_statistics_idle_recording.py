@@ -26,8 +26,7 @@ from iolab.statistics.ask.available import available
 from iolab.statistics.ask.follow import Follower
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.snapshot import quiet as quiet_sources
-from iolab.statistics.kept.files.definitions import Definition
-from iolab.statistics.kept.files.state import read_state
+from iolab.statistics.kept.files.definitions import Definition, read_state
 from iolab.statistics.kept.recorded import span_of
 from iolab.statistics.kept.recovery import change_definitions
 from iolab.statistics.kept.writer import Keeper

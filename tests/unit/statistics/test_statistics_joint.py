@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.statistics.engine.engine import Halted
-from iolab.statistics.engine.joint import REQUEST, Joint
+from iolab.statistics.engine.engine import REQUEST, Halted, Joint
 
 
 def request(wanted: Any) -> Any:

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.recording.base import checked_files
-from iolab.recording.base.checked_files import Part
+from iolab.recording import ledger
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.metadata import Begun, Facts, read_facts
+from iolab.recording.ledger import Part
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import BITS
 from iolab.recording.write import retention
@@ -301,7 +301,7 @@ def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     def count(parts: Sequence[Part]) -> None:
         read.append(len(parts))
-        checked_files.check(parts)
+        ledger.check(parts)
 
     monkeypatch.setattr(map_sums, "check", count)
     recording = Recording(path)

@@ -17,8 +17,12 @@ from iolab.hosts.kinds.local import LocalHost
 from iolab.results.facts.target_metrics import compression
 from iolab.targets.base import RunContext
 from iolab.targets.cache import check_cold, drop_caches
-from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
-from iolab.targets.mkfs import mkfs_command, mount_options
+from iolab.targets.filesystem import (
+    FilesystemOptions,
+    FilesystemTarget,
+    mkfs_command,
+    mount_options,
+)
 from support.disks import attached, call, mounted, need_loops
 from support.golden import Golden, validation_text
 from support.waiting import until

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.errors import RunError
+from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeProgram
 from iolab.run.study import How, run_study
 from iolab.targets.base import Permissions, RunContext
 from iolab.targets.made import clean_leftovers
 from iolab.targets.zpool.options import CLASSES, KINDS, ZpoolOptions, parse_layout
+from iolab.targets.zpool.pool import remove
 from iolab.targets.zpool.target import ZpoolTarget
 from support.acting import SYS, Listener, fake_fio, write_result
 from support.zfs import FREE, FakeZfs
@@ -134,6 +136,38 @@ def test_a_run_gets_a_file_system_and_says_what_it_took(tmp_path: Path) -> None:
     assert not zfs.pools
     assert not zfs.labels
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_labels_of_all_disks_are_wiped_by_one_command() -> None:
+    zfs = FakeZfs(labels={"/dev/vdb": "iolab-x", "/dev/vdc": "iolab-x", "/dev/vdd": "tank"})
+    assert remove(zfs.host(), ["iolab-x", "tank"], ["/dev/vdb", "/dev/vdc", "/dev/vdd"]) == []
+    assert zfs.labels == {"/dev/vdd": "tank"}
+    assert [words[:2] for words in zfs.said if words[0] == "wipefs"] == [
+        ["wipefs", "--no-act"],
+        ["wipefs", "--all"],
+    ]
+
+
+def test_a_disk_that_cannot_be_read_keeps_no_label_of_the_others() -> None:
+    zfs = FakeZfs(labels={"/dev/vdb": "iolab-x", "/dev/vdc": "iolab-x"}, unreadable={"/dev/vdd"})
+    assert remove(zfs.host(), ["iolab-x"], ["/dev/vdb", "/dev/vdc", "/dev/vdd"]) == []
+    assert zfs.labels == {}
+
+
+def test_a_label_that_cannot_be_wiped_is_named() -> None:
+    zfs = FakeZfs(labels={"/dev/vdb": "iolab-x", "/dev/vdc": "iolab-x"})
+    host = zfs.host()
+    answer = host.programs["wipefs"].output
+    assert callable(answer)
+
+    def read_only(command: Sequence[str]) -> Completed:
+        zfs.unreadable = {"/dev/vdc"} if "--all" in command else set()
+        return answer(command)
+
+    host.programs["wipefs"] = FakeProgram(seconds=0.0, output=read_only)
+    [message] = remove(host, ["iolab-x"], ["/dev/vdb", "/dev/vdc"])
+    assert "/dev/vdc can't be wiped" in message
+    assert zfs.labels == {"/dev/vdc": "iolab-x"}
 
 
 @pytest.mark.parametrize(("fresh", "count"), [("run", 4), ("cell", 3), ("block", 2), ("study", 1)])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.formats.fio.json_output import FioJson
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.recording.base.counts import Y
 from iolab.statistics.ask.query import heat
 from iolab.statistics.question import Question

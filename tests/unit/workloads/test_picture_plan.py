@@ -16,18 +16,19 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.errors import RunError
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.workloads.picture.bitmap import Bitmap
-from iolab.workloads.picture.job import (
+from iolab.workloads.picture.model import PictureOptions
+from iolab.workloads.picture.plan import Canvas, canvas_of
+from iolab.workloads.picture.workload import (
     CALIBRATING,
+    CALIBRATION,
     SMALLEST,
+    PictureWorkload,
     awk_text,
     calibrate_text,
     calibrated_sizes,
 )
-from iolab.workloads.picture.model import PictureOptions
-from iolab.workloads.picture.plan import Canvas, canvas_of
-from iolab.workloads.picture.workload import CALIBRATION, PictureWorkload
 from support.golden import Golden, validation_text
 
 DIRECTORY = Place("/some/place")

@@ -18,7 +18,7 @@ from iolab.study.adapt import Changes
 from iolab.study.cells.cells import Cell
 from iolab.study.file.load import Study, load_study
 from iolab.verdict import Level
-from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.workload import FioWorkload
 from support.disks import attached, need_loops
 from support.narrow import present

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from iolab.compare.compare import compare
 from iolab.compare.published import Published
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.study.file.load import load_study

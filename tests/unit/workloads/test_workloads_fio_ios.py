@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.workloads.fio.ios import io_logs, span_ns
-from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.workload import FioWorkload
 
 

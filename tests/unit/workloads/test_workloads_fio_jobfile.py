@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iolab.hosts.base.target_path import Place
+from iolab.hosts.base.host import Place
 from iolab.workloads.fio.jobfile import read_job_file
-from iolab.workloads.fio.model import FioOptions
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.workload import FioWorkload
 from support.golden import Golden
 

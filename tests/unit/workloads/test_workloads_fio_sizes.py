@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio.model import FioOptions
+from iolab.hosts.base.host import Place
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.sizes import as_fio_reads, as_meant, in_bytes
 from iolab.workloads.fio.workload import FioWorkload
 

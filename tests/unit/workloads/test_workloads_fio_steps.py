@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.errors import RunError
-from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio.model import FioOptions
+from iolab.hosts.base.host import Place
+from iolab.workloads.fio.sections import FioOptions
 from iolab.workloads.fio.workload import FioWorkload
 from support.golden import Golden, validation_text
 

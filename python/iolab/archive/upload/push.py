@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import IolabError, ResultsError
 from ...files import map_regular
-from ...recording.base.checked_files import check
 from ...recording.base.layout import KINDS, Kind, map_file, telling
 from ...recording.base.metadata import Facts
 from ...recording.catalogue import Catalogue
+from ...recording.ledger import check
 from ...recording.read.recording import Recording
 from ...recording.segments.segments import MAP_NAMES, Segment, part_of
 from .. import tables
@@ -289,10 +289,9 @@ def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.
             continue
         facts = json.loads((table.schema.metadata or {}).get(b"iolab", b"{}"))
         rows = table.num_rows
-        table = table.append_column("map", pa.array([name]).take(pa.array([0] * rows, pa.int32())))
-        table = table.append_column(
-            "width_bytes", pa.array([facts.get("width")] * rows, pa.int64())
-        )
+        table = table.append_column("map", pa.repeat(pa.scalar(name), rows))
+        width = pa.scalar(facts.get("width"), pa.int64())
+        table = table.append_column("width_bytes", pa.repeat(width, rows))
         tables_of_maps.append(_with_key(table, tables.SEGMENT_MAPS, host, key, number, "second_ns"))
     return tables_of_maps
 
@@ -327,11 +326,10 @@ def _with_key(
 
     rows = table.num_rows
     days = np.floor_divide(table.column(time_column).to_numpy(), _DAY_NS).astype(np.int32)
-    zeros = pa.array(np.zeros(rows, dtype=np.int32))
     own: dict[str, pa.Array] = {
-        "host": pa.array([host]).take(zeros),
-        "recording": pa.array([key]).take(zeros),
-        "segment": pa.array(np.full(rows, number, dtype=np.int64)),
+        "host": pa.repeat(pa.scalar(host), rows),
+        "recording": pa.repeat(pa.scalar(key), rows),
+        "segment": pa.repeat(pa.scalar(number, pa.int64()), rows),
         "day": pa.array(days).cast(pa.date32()),
     }
     columns = []
@@ -398,9 +396,12 @@ def _add(
     )
     addresses = []
     written = 0
+    if table.order[0] == "map":
+        parts = sorted(parts, key=lambda part: part["map"][0].as_py() if part.num_rows else "")
     rows = pa.concat_tables(parts)
     for (day, source), part in _partitions(rows):
-        part = part.sort_by([(name, "ascending") for name in table.order])
+        if not _is_sorted(part, table.order):
+            part = part.sort_by([(name, "ascending") for name in table.order])
         name = (
             f"{table.name}-{key}-{numbers[0]:06}-{day}-{_slug(source)}-{uuid.uuid4().hex}.parquet"
         )
@@ -415,6 +416,21 @@ def _add(
 
     archive.commit(table, change)
     return written
+
+
+def _is_sorted(rows: pa.Table, order: Sequence[str]) -> bool:
+    """Whether rows ascend by these columns: to sort them copies all texts."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    ties = np.ones(max(0, rows.num_rows - 1), dtype=bool)
+    for name in order:
+        values = rows[name]
+        before, after = values.slice(0, len(ties)), values.slice(1)
+        if (ties & pc.greater(before, after).to_numpy()).any():
+            return False
+        ties &= pc.equal(before, after).to_numpy()
+    return True
 
 
 def _partitions(rows: pa.Table) -> Iterator[tuple[tuple[Any, str], pa.Table]]:

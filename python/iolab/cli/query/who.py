@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""
+LEAST_SHARE = 0.0005
+"""Values with a smaller share on both sides are counted only: it would print as 0.0 %."""
 
 
 def answer(opened: Trace | Recording, question: Question, values: str, top: int | None) -> Who:
@@ -94,6 +96,7 @@ def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) 
         top_values = [
             (visible(value_share.value), value_share)
             for value_share in dimension.values[: top or SHOWN]
+            if top or max(value_share.share_inside, value_share.share_outside) >= LEAST_SHARE
         ]
         room = max(len(dimension.field), 8, *(min(40, len(value)) for value, _ in top_values))
         lines.append(

@@ -131,7 +131,8 @@ def _head(results: Results) -> list[str]:
     ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]
     if ratios:
         lines.append(
-            f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs"
+            f"Little's law  L/C {_range(f'{min(ratios):.3f}', f'{max(ratios):.3f}')} over "
+            f"{len(ratios)} closed-loop run{'' if len(ratios) == 1 else 's'}"
         )
     lines.append("metrics")
     for name in results.metrics():
@@ -140,10 +141,15 @@ def _head(results: Results) -> list[str]:
         values = [value for run in results.runs if (value := run.value(name)) is not None]
         symbol, scale = readable_unit(values, run_unit(results.runs, name))
         low, high = (format_number(end / scale) for end in (min(values), max(values)))
-        lines.append(f"  {name:18} {low} to {high} {symbol}".rstrip() + f", {len(values)} runs")
+        runs = f"{len(values)} run{'' if len(values) == 1 else 's'}"
+        lines.append(f"  {name:18} {_range(low, high)} {symbol}".rstrip() + f", {runs}")
     hidden = sum(not of(name).headline for name in results.metrics())
     lines += [f"  and {hidden} more (iolab catalog metrics explains them)"] if hidden else []
     return lines
+
+
+def _range(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 def run_unit(runs: list[Run], metric: str) -> str:
@@ -198,7 +204,11 @@ def _runs(results: Results) -> list[str]:
 
 def _rest(results: Results) -> list[str]:
     lines = []
-    facts = results.environment().get("fingerprint", {})
+    facts = dict(results.environment().get("fingerprint", {}))
+    for name in facts:
+        values = dict.fromkeys(str(run.environment.get(name, facts[name])) for run in results.runs)
+        if len(values) > 1:
+            facts[name] = ", ".join(values)
     if facts:
         lines += ["environment", *(f"  {name}: {value}" for name, value in facts.items())]
     assumptions = dict.fromkeys(text for run in results.runs for text in run.assumptions)
@@ -248,7 +258,7 @@ def client_lines(runs: Sequence[Run]) -> list[str]:
             else ""
         )
         lines.append(
-            f"  {name:{width}}  {format_number(low / scale)} to {format_number(high / scale)} {symbol}, "
+            f"  {name:{width}}  {_range(format_number(low / scale), format_number(high / scale))} {symbol}, "
             f"{len(own)} run{'' if len(own) == 1 else 's'}{share}{_clock(name, [run for run, _ in own])}"
         )
     return lines

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host is: the one way in which the runner touches a machine, so that a fake or a remote one
-can replace it."""
+can replace it.
+
+`Offset` compares the clock of a host with that of this machine; `Place` is where a load goes: what a
+target offers and a workload takes.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ...errors import RunError
-from .clock_offset import Offset
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The host's clock minus this machine's, correct within the uncertainty.
+
+    Attributes:
+        nanoseconds: by the quickest of several round trips. uncertainty_ns: half that round trip.
+        measured_at: monotonic second of the measurement.
+    """
+
+    nanoseconds: int
+    uncertainty_ns: int
+    round_trip_ns: int
+    measured_at: float
+
+
+SAME_CLOCK = Offset(0, 0, 0, 0.0)
+"""Of this machine itself."""
 
 
 @dataclass(frozen=True)
@@ -187,3 +209,16 @@ def need(host: Host, program: str, package: str) -> str:
             hint=f"install it: apt install {package} (Debian, Ubuntu), dnf install {package} (Fedora)",
         )
     return path
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a load goes: a fresh, empty directory, or block devices.
+
+    Attributes:
+        path: the directory; or the devices' nodes joined by `:`, as fio's `filename` takes them
+        (none has a colon itself).
+    """
+
+    path: str
+    kind: Literal["directory", "device"] = "directory"

@@ -14,8 +14,7 @@ from signal import Signals
 
 from ...clock import FakeClock
 from ...errors import RunError
-from ..base.clock_offset import SAME_CLOCK, Offset
-from ..base.host import Completed
+from ..base.host import SAME_CLOCK, Completed, Offset
 from ..base.options import Options
 from ..base.orphans import well_formed
 

@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import RunError
-from ..base.clock_offset import SAME_CLOCK, Offset
-from ..base.host import FROZEN, Completed, HungError
+from ..base.host import FROZEN, SAME_CLOCK, Completed, HungError, Offset
 from ..base.kmsg import Kmsg
 from ..base.options import Options
 from ..base.orphans import end_group, end_marked, members, start_ticks, state

@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ..base.clock_offset import Offset
+from ..base.host import Offset
 from .channel import Channel
 
 _ROUNDS = 15

@@ -23,8 +23,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from ...errors import RunError, UsageError
-from ..base.clock_offset import Offset
-from ..base.host import FROZEN, Completed, HungError
+from ..base.host import FROZEN, Completed, HungError, Offset
 from ..base.options import Options
 from ..base.orphans import start_ticks
 from .channel import Channel, Destination, HostLost

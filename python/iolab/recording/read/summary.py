@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ... import _core
 from ...errors import FormatError
 from ...files import map_regular
-from ..base.checked_files import DamagedError, check, damages
 from ..base.schema import LATENCY_BITS
+from ..ledger import DamagedError, check, damages
 from ..segments.segments import noted_segments, part_of
 from .damage import was_killed
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...integrity import Finding, Progress, Verification
-from ..base.checked_files import Part, check, damages
 from ..base.layout import (
     FACTS,
     KINDS,
@@ -26,6 +25,7 @@ from ..base.layout import (
 )
 from ..base.lock import read, take_lock, tell
 from ..base.metadata import read_facts
+from ..ledger import Part, check, damages
 from ..segments.segment_list import rebuild_list
 from ..segments.segments import (
     MAP_NAMES,

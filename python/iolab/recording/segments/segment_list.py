@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from ...files import map_regular
-from ..base.checked_files import damages
 from ..base.layout import (
     KINDS,
     MAPS,
@@ -29,7 +28,7 @@ from ..base.layout import (
 )
 from ..base.lock import Told
 from ..base.metadata import read_facts
-from ..ledger import Contents, Numbered, append_line, rewrite, set_aside
+from ..ledger import Contents, Numbered, append_line, damages, rewrite, set_aside
 from .segments import (
     MAP_NAMES,
     UNKNOWN,

@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 from ...errors import ResultsError
 from ...files import map_regular
-from ..base.checked_files import Part, digest, known_damage, wrong_size
 from ..base.layout import (
     GROWING,
     KINDS,
@@ -41,7 +40,18 @@ from ..base.layout import (
     telling,
 )
 from ..base.loss_log import read_losses
-from ..ledger import CRC, ORDERED, Contents, Numbered, NumberedLedger, append_line
+from ..ledger import (
+    CRC,
+    ORDERED,
+    Contents,
+    Numbered,
+    NumberedLedger,
+    Part,
+    append_line,
+    digest,
+    known_damage,
+    wrong_size,
+)
 
 MAP_NAMES = ("io.latency", "io.offset", "io.size")
 

@@ -26,11 +26,10 @@ import pyarrow.parquet as pq
 from ... import _core
 from ...errors import FormatError
 from ...files import map_regular
-from ..base.checked_files import Part, check, known_damage
 from ..base.grids import WITHOUT
 from ..base.layout import SEGMENTS, STEPS_S, joined_map_file, replacing, telling
 from ..base.metadata import Facts
-from ..ledger import Numbered, append_line
+from ..ledger import Numbered, Part, append_line, check, known_damage
 from ..segments.sealing import KEY, SCHEMA, map_writer
 from ..segments.segments import (
     MAP_NAMES,

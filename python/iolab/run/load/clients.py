@@ -18,9 +18,7 @@ from typing import Any
 
 from ...clock import Clock
 from ...errors import RunError
-from ...hosts.base.clock_offset import Offset
-from ...hosts.base.host import Host, Process
-from ...hosts.base.target_path import Place
+from ...hosts.base.host import Host, Offset, Place, Process
 from ...hosts.kinds.parse import host_named
 from ...results.evidence.clients import ClientRun
 from ...results.evidence.files import CLIENTS

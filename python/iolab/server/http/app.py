@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The application: requests to questions and actions, answers and errors to responses, compressed for
-clients on other machines."""
+clients on other machines.
+
+Responses are remembered by question and version of the recording's catalogue: until the recording
+changes they are neither computed nor written again.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ import asyncio
 import gzip
 import ipaddress
 import json
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -22,6 +28,9 @@ from starlette.types import ASGIApp, Receive, Scope
 
 from ...documents import Model
 from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ...recording.read.folder import Folder
+from ...recording.read.trace import Trace
+from ...statistics.kept.files.paths import stamp
 from ..base.json_store import said
 from ..base.models import Problem
 from ..base.store import NotServed, Store
@@ -29,14 +38,76 @@ from ..base.thread_pool import Busy, Workers
 from ..live.stream import Streams, stream_path, wait_disconnect
 from ..prometheus import metrics
 from ..queries import binary
-from ..queries.parameters import parameters
-from ..queries.response_cache import ResponseCache, Written
+from ..queries.parameters import Words, parameters, recording_of
 from ..queries.routes import PREFIX, ROUTES, Route
 from ..reports import reports
 from . import page
 from .access import Door, Guard
 from .actions import ACTIONS, Action, AppState
 from .openapi import document
+
+MOST_BYTES = 64 << 20
+LARGEST_ANSWER = MOST_BYTES // 4
+"""Bytes of one response; a larger one is computed each time."""
+MOST = 2000
+"""Responses, since questions take room as well."""
+
+Written: TypeAlias = tuple[bytes, str]
+"""A response: its bytes, and their media type."""
+
+
+class ResponseCache:
+    """The latest responses, up to a number of them and of bytes. Safe to use from several threads."""
+
+    def __init__(
+        self, most_bytes: int = MOST_BYTES, largest: int = LARGEST_ANSWER, most: int = MOST
+    ) -> None:
+        self._most_bytes, self._largest, self._most = most_bytes, largest, most
+        self._responses: OrderedDict[Hashable, tuple[Hashable, Written]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def answer(
+        self, store: Store, path: Hashable, words: Words, compute: Callable[[], Written]
+    ) -> Written:
+        """The response to a question, computed where it is not known. `path`: which question, and in
+        which form."""
+        try:
+            version = _version(store, recording_of(store, words))
+        except (IolabError, OSError):
+            return compute()  # it says what is wrong
+        key = path, tuple(sorted(words.items()))
+        with self._lock:
+            remembered = self._responses.get(key)
+            if remembered is not None and remembered[0] == version:
+                self._responses.move_to_end(key)
+                return remembered[1]
+        response = compute()
+        self._keep(key, version, response)
+        return response
+
+    def _keep(self, key: Hashable, version: Hashable, response: Written) -> None:
+        with self._lock:
+            before = self._responses.pop(key, None)
+            self._bytes -= 0 if before is None else len(before[1][0])
+            if len(response[0]) > self._largest:
+                return
+            self._responses[key] = version, response
+            self._bytes += len(response[0])
+            while self._bytes > self._most_bytes or len(self._responses) > self._most:
+                _, (_, oldest) = self._responses.popitem(last=False)
+                self._bytes -= len(oldest[0])
+
+
+def _version(store: Store, name: str) -> Hashable:
+    """What changes whenever a recording, what is kept of it, or a trace does."""
+    opened = store.open_asked(name)
+    if isinstance(opened, Trace):
+        status = opened.path.stat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+    recordings = opened.recordings if isinstance(opened, Folder) else (opened,)
+    return tuple((item.path, item.catalogue().version, stamp(item.path)) for item in recordings)
+
 
 LEAST = 1400
 """Bytes below which an answer is a packet in any case."""

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from ...recording.read.trace import Trace
 from ...recording.write.ingest import ingest
 from ..base.store import Store
-from ..prometheus import exposition
+from ..prometheus import metrics
 from ..queries import binary
 from ..queries.routes import PREFIX
 from .actions import state_in
@@ -132,7 +132,7 @@ def _ask(listener: Listener) -> None:
         f"{PREFIX}/kept",
         f"{PREFIX}/who?{urlencode({'statistic': 'io.ops[latency]', 'low': '1us', 'from': '0.1s'})}",
     ]
-    for accept in ("application/json", binary.MEDIA_TYPE, exposition.MEDIA_TYPE.replace(" ", "")):
+    for accept in ("application/json", binary.MEDIA_TYPE, metrics.MEDIA_TYPE.replace(" ", "")):
         for path in paths:
             _get(listener, path, accept)
     for method, path, document in _CHANGES:

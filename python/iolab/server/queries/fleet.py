@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A measure of all hosts of an archive over time: a row for each host, or for each value of a
-label."""
+label.
+
+The models are what the fleet page shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 
+from ...documents import Model
 from ...errors import UsageError
 from ...heatmap import overlays
 from ...recording.base.counts import HeatCounts
@@ -28,10 +32,70 @@ from ...statistics.ask.fleet import (
 )
 from ...statistics.language.fields import near
 from ...statistics.question import columns_of, round_interval
-from ..base.fleet_models import FleetAnswer, FleetHost, FleetRecording, Measure
+from ..base.models import Value, VersionedModel
 from ..base.store import LIVE_NS, Store
 from .listing import is_live
 from .parameters import Parameter, Words, count, number, one_of, span_of, text
+
+Measure = Literal["p99", "iops", "utilization", "losses"]
+
+
+class FleetRecording(Model):
+    """A recording of a host, with the time that it covers in ns."""
+
+    name: str
+    first_ns: int
+    last_ns: int
+
+
+class FleetHost(Model):
+    """A row: the values of a host, or of all hosts with a value of a label.
+
+    Values are by column, null where nothing was recorded. The name of the host, or the value, is in
+    `host`, and the number of hosts in `hosts`. Labels and recordings are those of one host,
+    recordings in order of time. The problem says why there are no values, else it is empty.
+    """
+
+    host: str
+    hosts: int
+    labels: dict[str, str]
+    recordings: list[FleetRecording]
+    values: list[Value]
+    problem: str
+
+
+class FleetAnswer(VersionedModel):
+    """A measure of all hosts of an archive, or of a folder of recordings.
+
+    All URLs and folders that are served are in `archives`, and names of the hosts' labels in
+    `labels`. `live`: a recording of the folder grows. What has
+    a row is in `by`: `host` or a label.
+
+    p99 is in ns, iops in I/Os a second, utilization a share from 0 to 1. Losses are the number of
+    records that were lost. Of several hosts, iops and losses are sums. p99 is of all their I/Os,
+    and utilization is the largest.
+
+    Column c begins at t0_ns + c * interval_ns. The archive covers first_ns to last_ns. The clock
+    says whether times count from 1970.
+    """
+
+    archive: str
+    archives: list[str]
+    whole: str
+    live: bool
+    by: str
+    labels: list[str]
+    measure: Measure
+    unit: str
+    clock: Literal["realtime", "trace"]
+    t0_ns: int
+    interval_ns: int
+    columns: int
+    first_ns: int
+    last_ns: int
+    hosts: list[FleetHost]
+    notes: list[str]
+
 
 COLUMNS = 120
 MOST_COLUMNS = 400

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from ...documents import Model
 from ...statistics.language.fields import MAPPED, QUANTIZED
-from ..base.fleet_models import FleetAnswer
 from ..base.models import (
     DrawnMap,
     Extremes,
@@ -31,6 +30,7 @@ from ..base.models import (
 from ..base.store import Store
 from . import answers, comparison, drill, fleet, listing
 from .comparison import Changes, Difference
+from .fleet import FleetAnswer
 from .parameters import (
     AGAINST,
     AROUND,

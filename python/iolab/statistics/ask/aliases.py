@@ -28,8 +28,7 @@ from ...recording.base.metadata import periods_of, places_within
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..answers.answers import Floats, Stack
-from ..language.fields import FIELDS
-from ..language.objects import missing, objects_in_sum
+from ..language.fields import FIELDS, missing, objects_in_sum
 from ..question import Filter, Statistic
 
 DEVICE = "device"

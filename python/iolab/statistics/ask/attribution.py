@@ -15,8 +15,7 @@ from ...errors import UsageError
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.cells import where as where_all
-from ..engine.engine import int64s
-from ..engine.joint import BY
+from ..engine.engine import BY, int64s
 from ..engine.windows import field_of
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.fields import OF_DISKS, QUANTIZED, near

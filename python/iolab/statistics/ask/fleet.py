@@ -20,7 +20,7 @@ from ...recording.base.counts import HeatCounts, alike, merge, sum_losses
 from ...recording.base.intervals import join
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
-from ..engine.joint import Joint
+from ..engine.engine import Joint
 from ..engine.snapshot import Losses, Span
 from ..kept.recorded import span_of as recorded_span
 from ..language.fields import near

@@ -16,8 +16,7 @@ from ...recording.read.trace import Trace
 from ...units import format_number, format_quantity
 from ..answers.answers import OWN_CLOCK_NS, Series, Stack
 from ..question import Statistic
-from .odd_measures import Span
-from .odd_series import Subject
+from .odd_series import Span, Subject
 from .oddities import Change, Oddities, Oddity
 from .query import query
 

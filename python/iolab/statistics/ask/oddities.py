@@ -25,15 +25,19 @@ from ...stats.multiple import benjamini_hochberg
 from ...stats.series.sustained_change import LEAST_QUIET, sustained_change
 from ..question import SECOND, Statistic
 from .available import Available, available
-from .odd_measures import Floats, Measures, Span, Timeline, with_filters
 from .odd_series import (
     DIMENSIONS,
     LAYERS,
+    Floats,
+    Measures,
+    Span,
     Subject,
     SubjectSeries,
+    Timeline,
     layers,
     series_of_counters,
     series_of_layer,
+    with_filters,
 )
 
 FALSE_SHARE = 0.01

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from ...errors import UsageError
-from ...recording.base.checked_files import DamagedError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts
+from ...recording.ledger import DamagedError
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ...units import format_quantity
@@ -31,8 +31,7 @@ from ..engine.snapshot import choose, snapshot
 from ..engine.windows import filters_of, sql_of
 from ..execute import execute
 from ..kept.files.paths import stamp
-from ..language.fields import QUANTIZED, near
-from ..language.objects import missing
+from ..language.fields import QUANTIZED, missing, near
 from ..plan import Plan, Tier, plan
 from ..question import COLUMNS, Filter, Question, Statistic, check_interval, parse, places_asked
 from ..tiers import trace_tier

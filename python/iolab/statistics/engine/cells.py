@@ -18,8 +18,7 @@ from ...recording.base.grids import Grid, Linear, LogLinear
 from ..language.catalogue import Entry
 from ..language.fields import FIELDS
 from ..question import Statistic
-from .engine import Engine, int64s, single
-from .joint import BY
+from .engine import BY, Engine, int64s, single
 from .windows import field_of
 
 BUCKETS = 512

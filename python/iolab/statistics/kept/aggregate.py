@@ -24,9 +24,8 @@ from ..language.fields import QUANTIZED
 from ..question import SECOND, Statistic
 from ..tiers import counters
 from ..tiers.readings import Readings, Spread, read, spread
-from .files.definitions import Spans
+from .files.definitions import Kept, Spans
 from .files.paths import BITS, COARSER, MOST_KEYS, form_of
-from .files.state import Kept
 from .files.tables import SCHEMAS, Sums, sum_rows
 
 

@@ -12,15 +12,14 @@ from ...archive.recordings import ArchivedEvents
 from ...archive.rollups import ArchivedStatistic
 from ...archive.rollups import Part as Sums
 from ...errors import UsageError
-from ..engine.joint import BY
+from ..engine.engine import BY
 from ..plan import Cost, Frame, Part, Span
 from ..question import SECOND, Statistic, parse
 from ..tiers.archive_engines import open_engine
 from ..tiers.archived import ArchiveMaps, archived_recording, files_in, part_of_table, rows_of
 from .coverage import Held, is_answer, sort_answers
-from .files.definitions import Definition
+from .files.definitions import Definition, Kept
 from .files.paths import Tier
-from .files.state import Kept
 from .roll_ups import RollUpFrame, RollUpReading, RollUps
 
 

@@ -12,10 +12,9 @@ from ...archive.rollups import ArchivedStatistic, KeptFile, KeptStatistic
 from ...recording.read.recording import Recording
 from ..question import SECOND
 from .files import tables
-from .files.definitions import Definition, read_definitions
+from .files.definitions import Definition, Kept, read_definitions, read_state
 from .files.listed import lost_files
 from .files.paths import TIERS, File, files, folder_name
-from .files.state import Kept, read_state
 
 if TYPE_CHECKING:
     import pyarrow as pa

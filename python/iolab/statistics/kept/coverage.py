@@ -15,10 +15,9 @@ from ..engine.snapshot import Snapshot, Span, clip, sessions_of
 from ..language.catalogue import LAST, preference
 from ..question import SECOND, Statistic, parse, same
 from ..tiers.counters import is_parted
-from .files.definitions import Definition, read_definitions
+from .files.definitions import Definition, Kept, read_definitions, read_state
 from .files.listed import Lost, lost_files
 from .files.paths import TIERS, File, Tier, choose_files, files, folder_name
-from .files.state import Kept, read_state
 
 
 def is_counted(statistic: Statistic, source: str) -> bool:

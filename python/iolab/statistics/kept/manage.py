@@ -23,9 +23,15 @@ from ...recording.base.metadata import read_facts
 from ..language.fields import MAPPED, near
 from ..question import SECOND, Statistic, parse, places_asked, same
 from .files import tables
-from .files.definitions import Definition, Definitions, next_second, read_definitions
+from .files.definitions import (
+    Definition,
+    Definitions,
+    Kept,
+    next_second,
+    read_definitions,
+    read_state,
+)
 from .files.paths import TIERS, Tier, files, folder_name
-from .files.state import Kept, read_state
 from .recovery import change_definitions
 from .writer import Keeper, ahead_ns, size_of
 

@@ -9,10 +9,9 @@ from ...errors import ResultsError
 from ...files import refusal
 from ...recording.read.recording import Recording
 from ..engine.snapshot import Span, begun_ns, sessions_of, snapshot
-from .files.definitions import read_definitions
+from .files.definitions import read_definitions, read_state
 from .files.listed import lost_files, read_list, unlisted_files
 from .files.paths import DEFINITIONS, LIST, STATE
-from .files.state import read_state
 
 
 def span_of(recording: Recording) -> Span | None:

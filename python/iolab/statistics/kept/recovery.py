@@ -16,9 +16,8 @@ from ...recording.read.recording import Recording
 from ..question import SECOND
 from .aggregate import Sealed, sealed_after
 from .files import tables
-from .files.definitions import Definition, Definitions, read_definitions
+from .files.definitions import Definition, Definitions, Kept, State, read_definitions, read_state
 from .files.paths import DEFINITIONS, LOCK, TIERS, File, Tier, files, folder_name, is_folder
-from .files.state import Kept, State, read_state
 from .files.tables import About
 
 

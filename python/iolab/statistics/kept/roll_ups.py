@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import ResultsError
-from ...recording.base.checked_files import DamagedError
-from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import HeatCounts, sum_by_key
 from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
 from ...recording.base.intervals import join, without
+from ...recording.ledger import DamagedError
+from ...recording.ledger import Part as File
 from ...recording.read.recording import Recording
-from ..engine.engine import Engine, int64s
-from ..engine.joint import BY
+from ..engine.engine import BY, Engine, int64s
 from ..engine.snapshot import Snapshot, clip, covered_spans, deleted_segments, sessions_of, snapshot
 from ..engine.windows import Window, window_of
 from ..language.catalogue import CATALOGUE, preference

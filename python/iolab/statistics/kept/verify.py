@@ -9,8 +9,8 @@ from typing import Literal
 
 from ...errors import IolabError
 from ...integrity import Finding, Progress, Verification
-from ...recording.base.checked_files import Part, damages
 from ...recording.base.lock import take_lock
+from ...recording.ledger import Part, damages
 from ...recording.read.recording import Recording
 from ...recording.read.verify import verify_recording, when
 from ..question import SECOND, parse
@@ -18,9 +18,8 @@ from . import recorded
 from .aggregate import Making, sealed_after
 from .coverage import is_counted
 from .files import listed, tables
-from .files.definitions import read_definitions
+from .files.definitions import read_definitions, read_state
 from .files.paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name, is_folder
-from .files.state import read_state
 
 BLOCK = 64
 

@@ -29,9 +29,16 @@ from .aggregate import Sealed, sealed_after
 from .compaction import Merger
 from .coverage import is_counted, source_of
 from .files import listed, tables
-from .files.definitions import Definition, Definitions, Spans, read_definitions
+from .files.definitions import (
+    Definition,
+    Definitions,
+    Kept,
+    Spans,
+    State,
+    read_definitions,
+    read_state,
+)
 from .files.paths import DEFINITIONS, TIERS, Content, files, folder, folder_name, path_of
-from .files.state import Kept, State, read_state
 from .recovery import change_definitions, state_of
 
 WINDOW_S = 60.0

@@ -21,8 +21,7 @@ from ...archive.spark import Cluster
 from ...archive.store import Archive
 from ...archive.tables import Table
 from ...errors import FormatError, IolabError, ResultsError
-from ..engine.engine import Engine
-from ..engine.joint import BY, REQUEST
+from ..engine.engine import BY, REQUEST, Engine
 
 if TYPE_CHECKING:
     import pyarrow as pa

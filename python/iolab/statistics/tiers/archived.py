@@ -16,11 +16,10 @@ from ...archive.recordings import ArchivedEvents
 from ...archive.scan import DataFile, Rows, join_rows, row_filter
 from ...archive.tables import Table
 from ...errors import ResultsError
-from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import Y
+from ...recording.ledger import Part as File
 from ..engine.cells import where
-from ..engine.engine import Engine, int64s, single
-from ..engine.joint import BY, REQUEST
+from ..engine.engine import BY, REQUEST, Engine, int64s, single
 from ..engine.snapshot import deleted_segments
 from ..engine.windows import Window, sql_of
 from ..plan import Frame, Part, Span

@@ -17,9 +17,8 @@ from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
 from ..engine.snapshot import Snapshot, gap_columns, lost_at, snapshot
 from ..engine.windows import Window, window_of
-from ..language import objects
-from ..language.catalogue import LAST
-from ..language.counter_catalogue import Counter, Part
+from ..language import fields
+from ..language.catalogue import LAST, Counter, Part
 from ..language.fields import UTILIZATION
 from ..plan import Cost, Frame, Growth, Reading, Span, Sums
 from ..plan import Part as PlanPart
@@ -207,7 +206,7 @@ def build(
     in_sum = (
         {spread.object for spread in matching}
         if named
-        else objects.objects_in_sum(counter.object or "", (spread.object for spread in matching))
+        else fields.objects_in_sum(counter.object or "", (spread.object for spread in matching))
     )
     kept = [spread for spread in matching if spread.object in in_sum]
     notes = [
@@ -218,13 +217,13 @@ def build(
     ]
     for condition in asked.filters:
         if condition.field in counter.objects:
-            names = [objects.meant(condition.field, str(value)) for value in condition.values]
+            names = [fields.meant(condition.field, str(value)) for value in condition.values]
             existing = {
                 counter.object_value(counts.object, condition.field)
                 for counts in spreads
                 if not counter.within or counts.object != counter.always
             }
-            notes += objects.missing(condition.field, names, existing)
+            notes += fields.missing(condition.field, names, existing)
     if asked.breakdown == UTILIZATION.name:
         return _map(kept, window, tuple(notes))
     return _over_time(asked, counter, parts, matching, kept, window, tuple(notes))
@@ -262,7 +261,7 @@ def _fill(counter: Counter, found: list[Spread], always: Spread | None) -> list[
 def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
     """Whether a value meets the conditions on its field."""
     return all(
-        (value in [objects.meant(field, str(word)) for word in condition.values])
+        (value in [fields.meant(field, str(word)) for word in condition.values])
         == (condition.sign == "=")
         for condition in filters
         if condition.field == field

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...recording.base.checked_files import Part as File
-from ...recording.base.checked_files import check
+from ...recording.ledger import Part as File
+from ...recording.ledger import check
 from ...recording.read.recording import Segment
 from ..engine.snapshot import Snapshot
 from ..engine.windows import Window

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ... import _core
 from ...errors import FormatError
 from ...files import map_regular
-from ...recording.base.checked_files import THREADS, DamagedError, check
-from ...recording.base.checked_files import Part as File
+from ...recording.ledger import THREADS, DamagedError, check
+from ...recording.ledger import Part as File
 from ..engine.engine import HALT, Halted
 
 BLOCK = 8

@@ -15,7 +15,7 @@ from ..answers.answers import Floats
 from ..engine.engine import Engine
 from ..engine.snapshot import Span
 from ..engine.windows import Window, attach
-from ..language.counter_catalogue import Counter, Part
+from ..language.catalogue import Counter, Part
 
 MARGIN_NS = 600 * 10**9
 """Readings this long before and after a window still tell of its ends."""

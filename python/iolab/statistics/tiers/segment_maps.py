@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...recording.base.checked_files import DamagedError, damages, known_damage
-from ...recording.base.checked_files import Part as File
 from ...recording.base.counts import HeatCounts, Y
 from ...recording.base.grids import WITHOUT, Grid, LogLinear
 from ...recording.base.layout import MAPS
+from ...recording.ledger import DamagedError, damages, known_damage
+from ...recording.ledger import Part as File
 from ...recording.read.recording import Recording
 from ...recording.read.trace import BITS
 from ...recording.segments.segments import Segment, coarse_maps_of_line, first_of, part_of

@@ -100,24 +100,28 @@ def remove(host: Host, names: Collection[str], devices: Collection[str]) -> list
     try:
         for name in ours & set(pools(host)):
             destroy(host, name)
-        return [word for device in sorted(devices) for word in _wipe(host, ours, device)]
+        return _wipe(host, ours, sorted(devices))
     except (RunError, OSError) as error:
         return [str(error)]
 
 
-def _wipe(host: Host, ours: Collection[str], device: str) -> list[str]:
+def _wipe(host: Host, ours: Collection[str], devices: Sequence[str]) -> list[str]:
     """Labels are on the device itself, or on the first of the two partitions that ZFS makes on a
-    whole disk."""
-    node = host.resolve(device)
-    parts = _partitions(host, node)
-    places = [place for place in (*parts, node) if _label(host, place) in ours]
+    whole disk. One command for all devices: a pool may have 70, and a machine may be slow."""
+    parts = {node: _partitions(host, node) for node in map(host.resolve, devices)}
+    labels = _labels(host, [place for node, names in parts.items() for place in (*names, node)])
+    places: list[str] = []
+    for node, names in parts.items():
+        labelled = [place for place in (*names, node) if labels.get(place) in ours]
+        is_whole_disk = labelled and node not in labelled and len(names) <= 2
+        places += [*labelled, node] if is_whole_disk else labelled
     if not places:
         return []
-    if node not in places and len(parts) <= 2:
-        places.append(node)
-    for place in places:
-        if not try_command(host, ["wipefs", "--all", "--force", place]):
-            return [f"the label of a pool of iolab's on {place} can't be wiped"]
+    command = ["wipefs", "--all", "--force"]
+    if not try_command(host, [*command, *places]):
+        for place in places:
+            if not try_command(host, [*command, place]):
+                return [f"the label of a pool of iolab's on {place} can't be wiped"]
     try_command(host, ["udevadm", "settle", "--timeout=30"])
     return []
 
@@ -134,13 +138,19 @@ def _partitions(host: Host, node: str) -> list[str]:
         return []
 
 
-def _label(host: Host, place: str) -> str:
-    answer = host.run(["wipefs", "--no-act", "--noheadings", "--output", "TYPE,LABEL", place])
-    for line in answer.stdout.splitlines():
+def _labels(host: Host, places: Sequence[str]) -> dict[str, str]:
+    """Each device or partition with a label of ZFS, and the name of the label's pool."""
+    command = ["wipefs", "--no-act", "--noheadings", "--output", "DEVICE,TYPE,LABEL"]
+    completed = host.run([*command, *places], timeout=300)
+    outputs = [completed.stdout]
+    if completed.exit_code:  # it ends at the first device that it cannot read
+        outputs = [host.run([*command, place]).stdout for place in places]
+    labels = {}
+    for line in "\n".join(outputs).splitlines():
         fields = line.split()
-        if len(fields) == 2 and fields[0] == "zfs_member":
-            return fields[1]
-    return ""
+        if len(fields) == 3 and fields[1] == "zfs_member":
+            labels[f"/dev/{fields[0]}"] = fields[2]
+    return labels
 
 
 def state_of(host: Host, name: str) -> dict[str, Any]:

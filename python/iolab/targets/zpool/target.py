@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ...errors import RunError
-from ...hosts.base.host import Host, need
+from ...hosts.base.host import Host, Place, need
 from ...hosts.base.options import Options
-from ...hosts.base.target_path import Place
 from ...hosts.facts.host_facts import Facts
 from ...hosts.facts.mounted_devices import device_facts
 from ...units import format_quantity

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import RunError
-from ...hosts.base.target_path import Place
+from ...hosts.base.host import Place
 from ..base import StartTime
 from .ios import log_options
 from .jobfile import Section

@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import model_validator
+
 from ...errors import UsageError
-from ...hosts.base.options import OptionProblem
+from ...hosts.base.options import OptionProblem, problems_error
 from ...units import parse_fio_time
 from ..compressibility import DECIDED, data_options
 from .fields import FioFields
@@ -270,3 +272,21 @@ def _section_problems(
             OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words")
         )
     return problem_list
+
+
+class FioOptions(FioFields):
+    """`[workload]` of kind `fio`."""
+
+    @model_validator(mode="after")
+    def _check_sections(self) -> FioOptions:
+        problems = resolve(self).problems
+        if problems and self.job_file is not None:
+            problems = [
+                OptionProblem(("job_file", *problem.key[1:]), problem.wrong, problem.allowed)
+                if problem.key[0] == KEY
+                else problem
+                for problem in problems
+            ]
+        if problems:
+            raise problems_error(problems)
+        return self

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import FormatError, RunError
-from ...hosts.base.host import Host, need
+from ...hosts.base.host import Host, Place, need
 from ...hosts.base.options import Options
-from ...hosts.base.target_path import Place
 from ...results.evidence.marks import Mark
 from ..base import Job, Load, StartTime, Workload
 from .check import check_jobs
@@ -29,7 +28,6 @@ from .job import (
     starting_at,
 )
 from .jobfile import Section
-from .model import FioOptions
 from .names import KNOWN, RESERVED
 from .options import (
     SMALL_BLOCK,
@@ -41,7 +39,7 @@ from .options import (
     offered_iops,
     space_bytes,
 )
-from .sections import NAME, resolve
+from .sections import NAME, FioOptions, resolve
 from .steps import DEVICES, as_data
 
 SPARE_SECONDS = 60.0

@@ -20,12 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import FormatError, IolabError
 from ....files import refusal
-from ....recording.base.checked_files import Part, digest, known_damage
 from ....recording.base.layout import telling
-from ....recording.ledger import CRC, Ledger, append_line, rewrite, set_aside
+from ....recording.ledger import (
+    CRC,
+    Ledger,
+    Part,
+    append_line,
+    digest,
+    known_damage,
+    rewrite,
+    set_aside,
+)
 from ...question import SECOND
+from .definitions import Kept, read_state
 from .paths import LIST, TIERS, Content, File, Tier, file_of, files, folder_name, is_folder, path_of
-from .state import Kept, read_state
 
 if TYPE_CHECKING:
     from .tables import About, Sums
