@@ -27,6 +27,8 @@ SCHEMES = ("light", "dark")
 LATENCY, OPS = "io.ops[latency]", "io.ops[op]"
 REST_MS = 900
 """Time without a request after which a page is complete."""
+WHOLE = 1440
+"""Reports have a picture from top to end up to this width: a larger one takes long to draw."""
 
 
 def settle(page: Any) -> None:
@@ -202,7 +204,7 @@ class Camera:
                     color_scheme=scheme,
                 )
                 page = context.new_page()
-                page.set_default_timeout(20_000)
+                page.set_default_timeout(60_000)
                 page.on("pageerror", lambda error, label=label: self._note(label, str(error)))
                 try:
                     if token_url:
@@ -213,11 +215,14 @@ class Camera:
                     settle(page)
                 except Exception as error:
                     self._note(label, str(error).splitlines()[0])
-                if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                    self._note(label, "the page is wider than the window")
-                page.screenshot(path=self.output / f"{label}.png")
-                if whole:
-                    page.screenshot(path=self.output / f"{label}-whole.png", full_page=True)
+                try:
+                    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                        self._note(label, "the page is wider than the window")
+                    page.screenshot(path=self.output / f"{label}.png")
+                    if whole and width <= WHOLE:
+                        page.screenshot(path=self.output / f"{label}-whole.png", full_page=True)
+                except Exception as error:
+                    self._note(label, str(error).splitlines()[0])
                 context.close()
 
     def _note(self, label: str, problem: str) -> None:
