@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from iolab.archive import Archive, choose, fetch, push, tables
 from iolab.archive import push as push_function
-from iolab.archive.upload.push import _is_sorted
+from iolab.archive.upload.rows import is_sorted
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.layout import KINDS, Kind, sealed_file
 from iolab.recording.base.metadata import Begun, Facts
@@ -228,10 +228,10 @@ def test_files_ascend_by_the_order_of_their_table(tmp_path: Path) -> None:
             rows = pq.read_table(file, columns=list(table.order)).to_pylist()
             places = [tuple(row[name] for name in table.order) for row in rows]
             assert places == sorted(places)
-    assert _is_sorted(pa.table({"a": ["x", "x", "y"], "b": [1, 2, 1]}), ("a", "b"))
-    assert not _is_sorted(pa.table({"a": ["x", "x", "y"], "b": [2, 1, 3]}), ("a", "b"))
-    assert not _is_sorted(pa.table({"a": ["y", "x"], "b": [1, 2]}), ("a", "b"))
-    assert _is_sorted(pa.table({"a": pa.array([], pa.string())}), ("a",))
+    assert is_sorted(pa.table({"a": ["x", "x", "y"], "b": [1, 2, 1]}), ("a", "b"))
+    assert not is_sorted(pa.table({"a": ["x", "x", "y"], "b": [2, 1, 3]}), ("a", "b"))
+    assert not is_sorted(pa.table({"a": ["y", "x"], "b": [1, 2]}), ("a", "b"))
+    assert is_sorted(pa.table({"a": pa.array([], pa.string())}), ("a",))
 
 
 PUSH = (

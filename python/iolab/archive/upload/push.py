@@ -23,17 +23,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import IolabError, ResultsError
-from ...files import map_regular
-from ...recording.base.layout import KINDS, Kind, map_file, telling
+from ...recording.base.layout import KINDS, Kind, telling
 from ...recording.base.metadata import Facts
 from ...recording.catalogue import Catalogue
-from ...recording.ledger import check
 from ...recording.read.recording import Recording
-from ...recording.segments.segments import MAP_NAMES, Segment, part_of
+from ...recording.segments.segments import Segment
 from .. import tables
 from ..rollups import ArchivedStatistic, KeptStatistic, format_statistics, push_statistics
 from ..store import Archive, expressions
 from ..tables import Table
+from .rows import (
+    TABLES_OF_KINDS,
+    coarsen_maps,
+    file_word,
+    is_sorted,
+    partition,
+    read_maps,
+    read_rows,
+    segment_lines,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +53,6 @@ GROUP_SEGMENTS = 256
 DELETED_BEFORE = "deleted"
 """In `coverage`: time of segments that were deleted before they were archived. It is a gap, except for
 kept statistics."""
-_DAY_NS = 86_400 * 10**9
-_TABLES: Mapping[Kind, Table] = {"events": tables.EVENTS, "samples": tables.SAMPLES}
 
 Progress = Callable[[int, int], None]
 ReadKept = Callable[[Recording], Sequence[KeptStatistic]]
@@ -233,21 +239,21 @@ def _push_group(
     for piece in group:
         number = piece.segment.number
         try:
-            part = _rows_of(piece, host, key)
-            own_maps = _maps_of(catalogue, number, host, key) if kind == "events" else []
+            part = read_rows(piece.segment, piece.kind, host, key)
+            own_maps = read_maps(catalogue, number, host, key) if kind == "events" else []
         except (IolabError, OSError, pa.ArrowException, ValueError) as error:
             refused[piece.name] = str(error).splitlines()[0]
             continue
         rows.append(part)
         maps += own_maps
-        listed += _segment_lines(part, kind)
+        listed += segment_lines(part, kind)
     if not rows:
         return done
     numbers = sorted({line["segment"] for line in listed})
-    written = _add(archive, _TABLES[kind], rows, key, numbers)
+    written = _add(archive, TABLES_OF_KINDS[kind], rows, key, numbers)
     if maps:
         written += _add(archive, tables.SEGMENT_MAPS, maps, key, numbers)
-    if coarse := _coarsen(maps):
+    if coarse := coarsen_maps(maps):
         written += _add(archive, tables.COARSE_MAPS, coarse, key, numbers)
     listed = _list(archive, key, listed)
     files = len({line["segment"] for line in listed})
@@ -260,111 +266,6 @@ def _push_group(
         done.samples + (counts if kind == "samples" else 0),
         done.bytes + written,
     )
-
-
-def _rows_of(piece: _Piece, host: str, key: str) -> pa.Table:
-    """The rows of a sealed file as the archive has them."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    check([piece.segment.part])
-    table = pq.read_table(pa.BufferReader(map_regular(piece.segment.path)))
-    return _with_key(table, _TABLES[piece.kind], host, key, piece.segment.number, "time_ns")
-
-
-def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.Table]:
-    """The default maps of a segment; those that are damaged are left out, as they can be made of
-    the events."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    tables_of_maps = []
-    line = catalogue.segments.lines.get(number, {})
-    for name in MAP_NAMES:
-        path = map_file(catalogue.path, number, name)
-        try:
-            check([part_of(catalogue.path, line, number, name)])
-            table = pq.read_table(pa.BufferReader(map_regular(path)))
-        except (IolabError, OSError, pa.ArrowException, ValueError):
-            continue
-        facts = json.loads((table.schema.metadata or {}).get(b"iolab", b"{}"))
-        rows = table.num_rows
-        table = table.append_column("map", pa.repeat(pa.scalar(name), rows))
-        width = pa.scalar(facts.get("width"), pa.int64())
-        table = table.append_column("width_bytes", pa.repeat(width, rows))
-        tables_of_maps.append(_with_key(table, tables.SEGMENT_MAPS, host, key, number, "second_ns"))
-    return tables_of_maps
-
-
-def _coarsen(maps: Sequence[pa.Table]) -> list[pa.Table]:
-    """Sums of segment maps by 100 s. A map of which a sum might not fit is left out: its seconds
-    are read."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    block_ns = tables.COARSE_S * 10**9
-    names = tables.COARSE_MAPS.columns.names
-    added = ("count", "time_ns_sum")
-    keys = [name for name in names if name not in added]
-    coarse = []
-    for rows in maps:
-        if any((pc.sum(rows[name].cast("double")).as_py() or 0) >= 2**62 for name in added):
-            continue
-        start_ns = rows["second_ns"].to_numpy() // block_ns * block_ns
-        rows = rows.set_column(names.index("second_ns"), "second_ns", pa.array(start_ns))
-        sums = rows.group_by(keys).aggregate([(name, "sum") for name in added])
-        coarse.append(sums.rename_columns([*keys, *added]).cast(tables.COARSE_MAPS.columns))
-    return coarse
-
-
-def _with_key(
-    table: pa.Table, target: Table, host: str, key: str, number: int, time_column: str
-) -> pa.Table:
-    """A table with the columns of `target`. ValueError where a value does not fit."""
-    import numpy as np
-    import pyarrow as pa
-
-    rows = table.num_rows
-    days = np.floor_divide(table.column(time_column).to_numpy(), _DAY_NS).astype(np.int32)
-    own: dict[str, pa.Array] = {
-        "host": pa.repeat(pa.scalar(host), rows),
-        "recording": pa.repeat(pa.scalar(key), rows),
-        "segment": pa.repeat(pa.scalar(number, pa.int64()), rows),
-        "day": pa.array(days).cast(pa.date32()),
-    }
-    columns = []
-    for column in target.columns:
-        values = own[column.name] if column.name in own else table.column(column.name)
-        try:
-            columns.append(values.cast(column.type))
-        except pa.ArrowInvalid as error:
-            raise ValueError(f"column {column.name}: {error}") from None
-    return pa.Table.from_arrays(columns, schema=target.columns)
-
-
-def _segment_lines(rows: pa.Table, kind: Kind) -> list[dict[str, Any]]:
-    """Lines of `segments` for the rows of one segment."""
-    if kind == "samples":
-        import pyarrow as pa
-
-        rows = rows.append_column("count", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
-    grouped = rows.group_by(["host", "recording", "segment", "source"]).aggregate(
-        [("time_ns", "min"), ("time_ns", "max"), ("count", "count"), ("count", "sum")]
-    )
-    return [
-        {
-            "host": line["host"],
-            "recording": line["recording"],
-            "segment": line["segment"],
-            "kind": kind,
-            "source": line["source"],
-            "first_ns": line["time_ns_min"],
-            "last_ns": line["time_ns_max"],
-            "rows": line["count_count"],
-            "count": line["count_sum"],
-        }
-        for line in grouped.to_pylist()
-    ]
 
 
 def _list(archive: Archive, key: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -399,12 +300,10 @@ def _add(
     if table.order[0] == "map":
         parts = sorted(parts, key=lambda part: part["map"][0].as_py() if part.num_rows else "")
     rows = pa.concat_tables(parts)
-    for (day, source), part in _partitions(rows):
-        if not _is_sorted(part, table.order):
+    for (day, source), part in partition(rows):
+        if not is_sorted(part, table.order):
             part = part.sort_by([(name, "ascending") for name in table.order])
-        name = (
-            f"{table.name}-{key}-{numbers[0]:06}-{day}-{_slug(source)}-{uuid.uuid4().hex}.parquet"
-        )
+        name = f"{table.name}-{key}-{numbers[0]:06}-{day}-{file_word(source)}-{uuid.uuid4().hex}.parquet"
         address, size = archive.write_file(table, name, part)
         addresses.append(address)
         written += size
@@ -416,36 +315,6 @@ def _add(
 
     archive.commit(table, change)
     return written
-
-
-def _is_sorted(rows: pa.Table, order: Sequence[str]) -> bool:
-    """Whether rows ascend by these columns: to sort them copies all texts."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    ties = np.ones(max(0, rows.num_rows - 1), dtype=bool)
-    for name in order:
-        values = rows[name]
-        before, after = values.slice(0, len(ties)), values.slice(1)
-        if (ties & pc.greater(before, after).to_numpy()).any():
-            return False
-        ties &= pc.equal(before, after).to_numpy()
-    return True
-
-
-def _partitions(rows: pa.Table) -> Iterator[tuple[tuple[Any, str], pa.Table]]:
-    """Rows by day and source: a file holds one of each."""
-    import pyarrow.compute as pc
-
-    keys = rows.select(["day", "source"]).group_by(["day", "source"]).aggregate([]).to_pylist()
-    for key in sorted(keys, key=lambda key: (key["day"], key["source"])):
-        mask = pc.and_(pc.equal(rows["day"], key["day"]), pc.equal(rows["source"], key["source"]))
-        yield (key["day"], key["source"]), rows if len(keys) == 1 else rows.filter(mask)
-
-
-def _slug(name: str) -> str:
-    """A part of a file's name."""
-    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)[:40]
 
 
 def _behind(catalogue: Catalogue) -> dict[Kind, tuple[int, int]]:
