@@ -52,7 +52,7 @@ def test_two_times_of_a_map_of_bytes(open_page: Any) -> None:
     }
     page = opened(open_page, {"by": "op", "highlights": ["write"]}, **span)
     difference = frame(page, NAME).locator(".difference")
-    expect(difference.locator("h3")).to_contain_text("in bytes a second")
+    expect(difference.locator("h3")).to_contain_text("more bytes per second")
     difference.locator("canvas").focus()
     for key in ["ArrowUp"] * 12 + ["ArrowRight"] * 10:
         page.keyboard.press(key)

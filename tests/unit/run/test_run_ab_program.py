@@ -68,7 +68,7 @@ def test_a_harmful_patch_is_found(place: Path) -> None:
     assert ab("harmful") == 0
     summary = (place / "out/summary.md").read_text()
     assert "| sources | tree | tree+harmful.patch |" in summary
-    assert "12 runs: 12 OK" in summary
+    assert "All 12 runs passed every gate." in summary
     assert ", significant, q" in summary
     assert f"iolab ab --study {place}/study.toml --build old={place}/tree" in summary
     assert "sudo" not in summary
@@ -79,7 +79,7 @@ def test_a_harmless_patch_is_another_build(place: Path, capfd: pytest.CaptureFix
     assert ab("harmless", "--reduced") == 0
     assert len(list(run_directories(place / "out/results"))) == 4
     summary = (place / "out/summary.md").read_text()
-    assert "4 runs: 4 OK" in summary
+    assert "All 4 runs passed every gate." in summary
     (programs,) = [line for line in summary.splitlines() if line.startswith("| program |")]
     assert len(set(programs.split("|")[2:4])) == 2
     assert ab("harmless") == 2
@@ -144,7 +144,7 @@ def test_builds_are_made_and_measured_on_a_host(
         assert len(list((builds / ".programs").iterdir())) == 2
         assert not (place / "cache/iolab/builds").exists()
         summary = (place / "out/summary.md").read_text()
-        assert "4 runs: 4 OK" in summary
+        assert "All 4 runs passed every gate." in summary
         assert f"- host: {options.address}:{options.port}" in summary
         assert "--host" in summary.partition("### Repeat")[2]
 
