@@ -170,10 +170,9 @@ class Archive:
         if set(schema.column_names) - set(iceberg.schema().column_names):
             with iceberg.update_schema() as update:
                 update.union_by_name(schema)
-        missing_properties = PROPERTIES.items() - iceberg.properties.items()
-        if missing_properties:
-            with iceberg.transaction() as transaction:
-                transaction.set_properties(dict(missing_properties))
+        missing = {key: text for key, text in PROPERTIES.items() if key not in iceberg.properties}
+        if missing:
+            self.commit(table, lambda transaction: transaction.set_properties(missing))
 
     def tables(self) -> list[Table]:
         """The tables that it has: an archive of an older iolab lacks some until the next push."""

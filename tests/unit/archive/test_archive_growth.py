@@ -82,6 +82,20 @@ def test_a_push_opens_as_many_files_after_many_commits_as_after_few(
         assert archive.read(table).num_rows == expected
 
 
+def test_an_older_archive_gets_properties_that_its_tables_lack(tmp_path: Path) -> None:
+    """Once, and not those that a user set otherwise."""
+    url = str(tmp_path / "archive")
+    iceberg = Archive.open(url, create=True).table(tables.EVENTS)
+    codec = "write.parquet.compression-codec"
+    with iceberg.transaction() as change:
+        change.remove_properties("commit.manifest-merge.enabled")
+        change.set_properties({codec: "snappy"})
+    properties = Archive.open(url, create=True).table(tables.EVENTS).properties
+    assert properties == {**store.PROPERTIES, codec: "snappy"}
+    place = Archive.open(url, create=True).table(tables.EVENTS).metadata_location
+    assert Archive.open(url, create=True).table(tables.EVENTS).metadata_location == place
+
+
 def test_a_push_of_many_groups_commits_once_to_each_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
