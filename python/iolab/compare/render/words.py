@@ -240,10 +240,12 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def marks(comparison: Comparison) -> dict[str, str]:
     """Footnote code to its mark."""
-    return {
-        code: str(number).translate(_SUPERSCRIPT)
-        for number, code in enumerate(comparison.footnotes, 1)
-    }
+    return {code: superscript(number) for number, code in enumerate(comparison.footnotes, 1)}
+
+
+def superscript(number: int) -> str:
+    """A footnote's mark: `¹²` for 12."""
+    return str(number).translate(_SUPERSCRIPT)
 
 
 def opening_lines(comparison: HasDifferences, most: int = 4) -> list[str]:
@@ -304,6 +306,10 @@ def closing_lines(comparison: Comparison) -> list[str]:
             f"about {size} {change_unit(comparison)}".rstrip() if statement else "more than tenfold"
         )
         lines.append(f"minimum detectable change: {said} (80 % power)")
-    lines += _unmatched_lines(comparison)
-    lines += [f"note: {warning.text}" for warning in comparison.warnings]
-    return lines
+    return lines + note_lines(comparison)
+
+
+def note_lines(comparison: Comparison) -> list[str]:
+    """Unmatched cells and warnings, a line each."""
+    notes = [f"note: {warning.text}" for warning in comparison.warnings]
+    return _unmatched_lines(comparison) + notes
