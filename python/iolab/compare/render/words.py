@@ -24,7 +24,6 @@ class Renderer(Protocol):
 
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """The whole text, with a final newline."""
-        ...
 
 
 @dataclass(frozen=True)
