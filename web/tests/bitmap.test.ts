@@ -9,7 +9,7 @@ import type { SparseCounts } from "../src/generated/maps";
 const axis: Axis = { low: 0, high: 80, scale: "linear" };
 const bounds = Array.from({ length: 9 }, (_, i) => 10 * i);
 const COLUMNS = 40;
-const group = { interval_ns: 1000, columns: COLUMNS, bounds };
+const group = { interval_ns: 1000, columns: COLUMNS, bounds, y: "latency" as const };
 
 /** Counts of every column by bucket. */
 const tables = fc.array(

@@ -5,7 +5,7 @@ import vectors from "../../tests/vectors/heatmap.json";
 import { stepOf } from "../src/canvas/bitmap";
 import { countInside, fill, fullest, geometry, minus, snapped, wholeAxis } from "../src/canvas/cells";
 import { legendText } from "../src/canvas/legend";
-import { joinedRows, placeOf } from "../src/canvas/rows";
+import { densitiesOf, joinedRows, placeOf } from "../src/canvas/rows";
 import { countAt, type Kind, levelOf, scaleOf } from "../src/canvas/scale";
 import {
 	type Axis,
@@ -53,6 +53,10 @@ describe("what Python does as well", () => {
 	type Rows = { edges: number[]; least: number; starts: number[] };
 	it.each(vectors.joined_rows as Rows[])("joins $edges", ({ edges, least, starts }) => {
 		expect(joinedRows(edges, least)).toEqual(starts);
+	});
+
+	it.each(vectors.densities)("weighs rows between $edges", ({ edges, densities }) => {
+		expect(densitiesOf(edges)).toEqual(densities);
 	});
 });
 

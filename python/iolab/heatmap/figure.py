@@ -69,7 +69,7 @@ class Panel:
     @cached_property
     def levels(self) -> Floats:
         """Level of each cell, nan for background; from -1 to 1 where signed."""
-        levels = self.scale.level(self.cells.counts)
+        levels = self.scale.level(self.cells.shades)
         return np.where(self.cells.counts < 0, -levels, levels) if self.signed else levels
 
     @property
@@ -139,7 +139,7 @@ def panels(
         )
         for counts_of_map in counts
     ]
-    scale = scale_of([cells_of_map.counts for cells_of_map in cells], view.color)
+    scale = scale_of([cells_of_map.shades for cells_of_map in cells], view.color)
     unit, at = UNITS[counts[0].y], fullest(cells)
     panel_list = []
     for named, cells_of_map in zip(maps, cells, strict=True):
@@ -201,6 +201,7 @@ def _difference(first: Panel, second: Panel, view: View) -> Panel:
         second.cells.counts - first.cells.counts,
         second.cells.above - first.cells.above,
         second.cells.below - first.cells.below,
+        first.cells.densities,
     )
     heading = f"difference: {second.label} minus {first.label} (blue: fewer, orange: more)"
     return Panel(
@@ -210,7 +211,7 @@ def _difference(first: Panel, second: Panel, view: View) -> Panel:
         first.unit,
         first.frame,
         cells,
-        scale_of([cells.counts], view.color),
+        scale_of([cells.shades], view.color),
         signed=True,
         weight=first.weight,
         at=first.at,

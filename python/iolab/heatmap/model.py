@@ -79,7 +79,8 @@ class Cells:
     Attributes:
         column_ns: length of a column; edges: bounds of the rows in values, ascending, one more than
         rows. counts: shape (rows, columns), row 0 being the lowest; signed where it is a
-        difference. above, below: the counts outside the frame.
+        difference. above, below: the counts outside the frame. densities: factor of each row's
+        counts for its colour.
     """
 
     column_ns: int
@@ -87,6 +88,13 @@ class Cells:
     counts: Integers
     above: int
     below: int
+    densities: Floats
+
+    @property
+    def shades(self) -> Floats:
+        """Counts as colours show them: those of a row by its height."""
+        result: Floats = self.counts * self.densities[:, np.newaxis]
+        return result
 
 
 def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
@@ -188,6 +196,10 @@ def cells_of(
         cells,
         above=int(coarse.count[coarse.index > last].sum()),
         below=int(coarse.count[coarse.index < first].sum()),
+        # sizes are few and exact: a row's height says nothing of how many there are
+        densities=np.ones(len(starts))
+        if counts.y == "size"
+        else densities_of(frame.position(edges)),
     )
 
 
@@ -206,6 +218,18 @@ def joined_rows(edges: Sequence[float], least: float) -> list[int]:
     if len(starts) > 1 and edges[-1] - edges[starts[-1]] < least - 1e-9:
         starts.pop()
     return starts
+
+
+def densities_of(edges: Floats) -> Floats:
+    """Factors of the rows between these edges (in any unit of height) for their colours.
+
+    A row twice as high as the usual one holds twice as many I/Os of the same density. In steps of
+    1/32, so that equal rows are equal. The page does the same.
+    """
+    heights = np.diff(edges)
+    usual = np.sort(heights)[len(heights) >> 1]
+    result: Floats = np.maximum(1, np.floor(32 * usual / heights + 0.5)) / 32
+    return result
 
 
 def gaps(counts: HeatCounts) -> list[tuple[int, int]]:

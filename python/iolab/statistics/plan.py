@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from ..errors import FormatError, IolabError, UsageError
 from ..files import map_regular
@@ -26,7 +26,9 @@ from ..recording.base.counts import HeatCounts
 from ..recording.base.grids import Grid
 from .engine.windows import Window
 from .question import Question, places_asked
-from .tiers.readings import Spread
+
+if TYPE_CHECKING:
+    from .tiers.readings import Spread
 
 
 @dataclass(frozen=True)
@@ -188,27 +190,48 @@ class Tier(Protocol):
     @property
     def name(self) -> str:
         """As plans print it."""
-        ...
 
     def frame(self, question: Question) -> Frame | str:
         """The form of an answer with this tier, or why there is none."""
-        ...
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
         """Spans of which it has the exact sums, or why it has none. They do not overlap."""
-        ...
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """What is read for a part of a span that it covers; None if it can't be divided so."""
-        ...
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
         """Begin to read spans."""
-        ...
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """What is read for spans, for people."""
-        ...
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A tier that has no sums for a question, and why. No tier is read for it."""
+
+    name: str
+    reason: str
+
+    def frame(self, question: Question) -> str:
+        """As `Tier.frame`."""
+        return self.reason
+
+    def covers(self, frame: Frame) -> str:
+        """As `Tier.covers`."""
+        return self.reason
+
+    def cost(self, frame: Frame, span: Span) -> None:
+        """As `Tier.cost`."""
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> NoReturn:
+        """It is never read, as it covers nothing."""
+        raise AssertionError(self.reason)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return ()
 
 
 @dataclass(frozen=True)

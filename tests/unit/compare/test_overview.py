@@ -15,14 +15,23 @@ UNITS = {"read.iops": "1/s", "read.bw": "B/s", "read.clat.p99": "s", "write.iops
 
 
 def run(
-    variant: str, number: int, values: dict[str, float], *, reasons: tuple[Reason, ...] = ()
+    variant: str,
+    number: int,
+    values: dict[str, float],
+    *,
+    reasons: tuple[Reason, ...] = (),
+    jobs: int = 1,
 ) -> Run:
     observations = {
         name: Observation(name, value, UNITS[name], "fio.json", "", value, UNITS[name])
         for name, value in values.items()
     }
     plan = RunPlan(
-        run=f"{number:04d}", variant=variant, factors={}, repetition=number, block=number
+        run=f"{number:04d}",
+        variant=variant,
+        factors={"numjobs": jobs},
+        repetition=number,
+        block=number,
     )
     return Run(plan, None, observations, Verdict.of(list(reasons), judged=True), {}, ())  # type: ignore[arg-type]
 
@@ -71,7 +80,20 @@ def test_each_metric_has_a_row_with_its_units_changes_and_tests() -> None:
     assert table["read.bw"][0] == "80.20 MiB/s"
     assert table["read.clat.p99"][:2] == ["1.203 µs", "5.000 ms"]
     assert table["read.clat.p99"][4].startswith("q")
-    assert "each metric has its own tests" in render_overview(comparisons(runs), "text")
+    text = render_overview(comparisons(runs), "text")
+    assert "each metric has its own tests" in text
+    assert "minimum detectable change (80 % power): read.iops about " in text
+
+
+def test_a_change_that_is_not_significant_says_what_it_rules_out() -> None:
+    runs = [
+        run(variant, block, {"read.iops": 1000.0 + 37 * (block * index % 3)})
+        for block in (1, 2, 3, 4)
+        for index, variant in ((1, "old"), (2, "new"))
+    ]
+    lines = render_overview(comparisons(runs), "text").splitlines()
+    place = lines.index("~ not significant:")
+    assert lines[place + 1].startswith("  read.iops: a change beyond ±")
 
 
 def test_a_metric_that_an_arm_lacks_is_an_empty_field_without_a_note() -> None:
@@ -111,7 +133,7 @@ def test_markdown_escapes_names_of_arms() -> None:
         comparisons([run("a|b", 1, {"read.iops": 1.0}), run("<c>", 1, {"read.iops": 2.0})]),
         "markdown",
     )
-    head = text.splitlines()[0]
+    head = next(line for line in text.splitlines() if line.startswith("| metric"))
     assert head.startswith("| metric | a\\|b | ")
     assert "<c>" not in head
 
@@ -119,6 +141,5 @@ def test_markdown_escapes_names_of_arms() -> None:
 def test_only_a_comparison_of_one_place_is_one_cell() -> None:
     runs = [run("a", 1, {"read.iops": 1.0}), run("b", 1, {"read.iops": 2.0})]
     assert is_one_cell(compare(runs, "read.iops"))
-    for number, each in enumerate(runs):
-        each.plan.factors["numjobs"] = 1 + number
-    assert not is_one_cell(compare(runs, "read.iops"))
+    more = [run("a", 2, {"read.iops": 1.0}, jobs=2), run("b", 2, {"read.iops": 2.0}, jobs=2)]
+    assert not is_one_cell(compare([*runs, *more], "read.iops"))

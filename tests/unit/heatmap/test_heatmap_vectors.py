@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from iolab.heatmap.model import joined_rows
+from iolab.heatmap.model import densities_of, joined_rows
 from iolab.heatmap.scale import scale_of
 from iolab.heatmap.ticks import linear_ticks, log_ticks, quantity
 
@@ -49,3 +50,8 @@ def test_scales(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", VECTORS["joined_rows"], ids=lambda case: str(case["edges"]))
 def test_joined_rows(case: dict[str, Any]) -> None:
     assert joined_rows(case["edges"], case["least"]) == case["starts"]
+
+
+@pytest.mark.parametrize("case", VECTORS["densities"], ids=lambda case: str(case["edges"]))
+def test_densities(case: dict[str, Any]) -> None:
+    assert densities_of(np.array(case["edges"], dtype=float)).tolist() == case["densities"]

@@ -20,7 +20,7 @@ from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import explain, query, tiers_of
+from iolab.statistics.ask.query import query, tiers_of
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.engine.windows import Window, window_of
 from iolab.statistics.execute import execute
@@ -28,6 +28,7 @@ from iolab.statistics.kept.files.paths import COARSER
 from iolab.statistics.plan import UNSEALED, Cost, Frame, Numbers, Part, Reading, Span, Sums, plan
 from iolab.statistics.question import SECOND, Question, parse
 from support.kept_data import START, add_segment, aged, io, make
+from support.plans import explain
 from support.statistics_data import Event, recording_of, trace_of
 
 
@@ -419,7 +420,8 @@ def test_a_plan_is_printed_as_text_and_json(
     assert run(command) == 0
     text = capsys.readouterr().out
     assert text.startswith("io.ops[process]: answered by roll-ups and events\n")
-    assert "reads sealed events from" in text
+    assert "reads roll-ups of 1s from 2023-11-14T00:00:00.000 to " in text
+    assert "reads sealed events from 2023-11-14T00:" in text
     assert "600 rows" in text
     assert run([*command, "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -38,17 +38,18 @@ export function pixelsOf(
 	cells: Cells,
 	axis: Axis,
 	height: number,
-	colour: (place: number, count: number) => number,
+	colour: (place: number, shade: number) => number,
 ): Uint32Array<ArrayBuffer> {
-	const { columns, counts } = cells;
+	const { columns, counts, densities } = cells;
 	const found = new Uint32Array(columns * height);
 	for (const [row, [top, bottom]] of pixelRows(cells.edges, axis, height).entries()) {
 		if (bottom <= top) continue;
 		const start = top * columns;
+		const density = densities[row] ?? 1;
 		for (let column = 0; column < columns; column++) {
 			const place = row * columns + column;
 			const count = counts[place] ?? 0;
-			if (count !== 0) found[start + column] = colour(place, count);
+			if (count !== 0) found[start + column] = colour(place, count * density);
 		}
 		for (let line = top + 1; line < bottom; line++) found.copyWithin(line * columns, start, start + columns);
 	}

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { HeatMapGroup, SparseCounts } from "../generated/maps";
-import { joinedRows, placeOf } from "./rows";
+import { densitiesOf, joinedRows, placeOf } from "./rows";
 import { type Area, type Axis, type Span, toPosition, type YScale } from "./spaces";
 
-/** What is drawn: columns `first`, `first + joined`... of the map, rows between `edges` (values, ascending), and counts row by row. */
+/**
+ * What is drawn: columns `first`, `first + joined`... of the map, rows between `edges` (values, ascending), and counts row by row.
+ * `densities`: factor of each row's counts for its colour.
+ */
 export interface Cells {
 	first: number;
 	joined: number;
 	columns: number;
 	starts: number[];
 	edges: number[];
+	densities: number[];
 	counts: Float64Array;
 	above: number;
 	below: number;
@@ -21,7 +25,7 @@ export type Shape = Omit<Cells, "counts" | "above" | "below" | "total">;
 
 /** The geometry that all maps of a group share: which columns and buckets join to cells of at least `wide` by `high` pixels. */
 export function geometry(
-	group: Pick<HeatMapGroup, "interval_ns" | "columns" | "bounds">,
+	group: Pick<HeatMapGroup, "interval_ns" | "columns" | "bounds" | "y">,
 	span: Span,
 	axis: Axis,
 	size: { width: number; height: number },
@@ -40,7 +44,10 @@ export function geometry(
 	const pixels = bounds.map((bound) => toPosition(axis, Math.max(bound, axis.low)) * size.height);
 	const starts = joinedRows(pixels, cell.high).map((start) => start + bottom);
 	const edges = [...starts, top].map((bucket) => group.bounds[bucket] ?? 0);
-	return { first, joined, columns, starts: [...starts, top], edges };
+	// sizes are few and exact: a row's height says nothing of how many there are
+	const heights = edges.map((edge) => toPosition(axis, edge > 0 || axis.scale === "linear" ? edge : axis.low));
+	const densities = group.y === "size" ? starts.map(() => 1) : densitiesOf(heights);
+	return { first, joined, columns, starts: [...starts, top], edges, densities };
 }
 
 /** Position of a cell: its place among the counts, its columns of the map (`past` is not in it), and its values. */
@@ -90,6 +97,12 @@ export function fill(data: SparseCounts, shape: Shape): Cells {
 		}
 	}
 	return { ...shape, counts, above, below, total };
+}
+
+/** Counts of maps on one axis as their colours show them: those of a row by its height. */
+export function shades(cells: Pick<Cells, "columns" | "counts" | "densities">): Float64Array {
+	const { columns, densities } = cells;
+	return cells.counts.map((count, place) => count * (densities[Math.floor(place / columns)] ?? 1));
 }
 
 /** All of y on a scale of that kind, up to a crop (a share that is left above; -1: whatever is shown now). */

@@ -2,7 +2,7 @@
 import type { Difference } from "../generated/api";
 import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";
-import { type Cells, fill, fullest, geometry, type Shape, spotAt } from "./cells";
+import { type Cells, fill, fullest, geometry, type Shape, shades, spotAt } from "./cells";
 import { Compared } from "./compared";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
@@ -46,7 +46,7 @@ export class Changes extends Compared implements Content {
 	settle(shown: Span, box: Box): boolean {
 		const before = JSON.stringify(this.#scale);
 		const change = this.#change(this.#shape(shown, box));
-		this.#scale = scaleOf([change.counts], this.look.kind);
+		this.#scale = scaleOf([shades(change)], this.look.kind);
 		this.#at = fullest([change]);
 		return before !== JSON.stringify(this.#scale);
 	}
@@ -62,7 +62,7 @@ export class Changes extends Compared implements Content {
 		this.#of = this.look.group.maps.map((map) => fill(map.cells, shape));
 		const palette = steps(frame.colours.signed).map(pixel);
 		const height = Math.round(frame.box.height * ratio);
-		const scale = this.#scale ?? scaleOf([change.counts], this.look.kind);
+		const scale = this.#scale ?? scaleOf([shades(change)], this.look.kind);
 		const bitmap = bitmapOf(change, this.axis, height, { scale, palette, signed: true, mixture: null });
 		paintBitmap(context, frame, bitmap, change, this.interval);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { HeatMapCounts, HeatMapGroup, LossesOfKind, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, type Paint, steps } from "./bitmap";
-import { type Cells, fill, fullest, geometry, plus, spotAt, wholeAxis } from "./cells";
+import { type Cells, fill, fullest, geometry, plus, shades, spotAt, wholeAxis } from "./cells";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
 import { greys, pixel } from "./hues";
@@ -125,7 +125,7 @@ export class Heat implements Content {
 		this.#seen = cells;
 		this.#cells ??= cells;
 		if (stays) return false;
-		Object.assign(held, { key, from, origin, end, scale: scaleOf([cells.counts], kind), at: fullest([cells]) });
+		Object.assign(held, { key, from, origin, end, scale: scaleOf([shades(cells)], kind), at: fullest([cells]) });
 		return true;
 	}
 

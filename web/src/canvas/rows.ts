@@ -18,6 +18,17 @@ export function joinedRows(edges: readonly number[], least: number): number[] {
 	return starts;
 }
 
+/**
+ * Factors of the rows between these edges (in any unit of height) for their colours. A row twice as high as the usual one holds twice
+ * as many I/Os of the same density. In steps of 1/32, so that equal rows are equal. Python does the same for pictures;
+ * `tests/vectors/heatmap.json` holds both to it.
+ */
+export function densitiesOf(edges: readonly number[]): number[] {
+	const heights = edges.slice(1).map((edge, row) => edge - (edges[row] ?? 0));
+	const usual = heights.toSorted((a, b) => a - b)[heights.length >> 1] ?? 1;
+	return heights.map((height) => Math.max(1, Math.floor((32 * usual) / height + 0.5)) / 32);
+}
+
 /** The last place in an ascending list with a value not above `value`; -1 below the first. */
 export function placeOf(list: readonly number[], value: number): number {
 	let low = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { computed, type Signal, signal } from "@preact/signals";
-import { type Cells, fill, geometry, minus } from "../canvas/cells";
+import { type Cells, fill, geometry, minus, shades } from "../canvas/cells";
 import { type Kind, type Scale, scaleOf } from "../canvas/scale";
 import type { Area, Axis, Span } from "../canvas/spaces";
 import type { HeatMapPage } from "../generated/heatmap";
@@ -68,14 +68,9 @@ export function drawn(
 ): Drawn {
 	const shape = geometry(group, shown, axis, size, { wide: 2, high: 3 });
 	const cells = group.maps.map((map) => fill(map.cells, shape));
-	const scale =
-		frozen?.scale ??
-		scaleOf(
-			cells.map((each) => each.counts),
-			colour,
-		);
+	const scale = frozen?.scale ?? scaleOf(cells.map(shades), colour);
 	const [first, second] = cells;
 	if (!group.difference || !first || !second) return { cells, scale, difference: null };
 	const change = minus(second, first);
-	return { cells: [...cells, change], scale, difference: frozen?.difference ?? scaleOf([change.counts], colour) };
+	return { cells: [...cells, change], scale, difference: frozen?.difference ?? scaleOf([shades(change)], colour) };
 }

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api/client";
 import type { Drawable } from "../api/question";
 import { bitmapOf, steps } from "../canvas/bitmap";
-import { fill, geometry, wholeAxis } from "../canvas/cells";
+import { fill, geometry, shades, wholeAxis } from "../canvas/cells";
 import { hueOf, pixel, placeOf, REST } from "../canvas/hues";
 import { recordedPart, wholeColumns } from "../canvas/lines";
 import { scaleOf } from "../canvas/scale";
@@ -201,7 +201,7 @@ function paintMap(context: CanvasRenderingContext2D, { group }: DrawnMap): void 
 	const span = { from: 0, to: Math.max(1, group.columns) * group.interval_ns };
 	const cells = fill(map.cells, geometry(group, span, axis, { width, height }, { wide: 2, high: 3 }));
 	const paint = {
-		scale: scaleOf([cells.counts], "rank"),
+		scale: scaleOf([shades(cells)], "rank"),
 		palette: steps(colours.value.palette).map(pixel),
 		signed: false,
 		mixture: null,

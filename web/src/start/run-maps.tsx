@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api/client";
 import type { Drawable } from "../api/question";
-import { type Cells, fill, fullest, geometry, wholeAxis } from "../canvas/cells";
+import { type Cells, fill, fullest, geometry, shades, wholeAxis } from "../canvas/cells";
 import { paint } from "../canvas/paint";
 import { scaleOf } from "../canvas/scale";
 import type { Axis } from "../canvas/spaces";
@@ -96,10 +96,7 @@ function paintAlike(canvases: readonly (HTMLCanvasElement | null)[], groups: rea
 	});
 	const drawn = pictures.filter((picture) => picture !== null);
 	const maps = drawn.map((picture) => picture.cells);
-	const scale = scaleOf(
-		maps.map((cells) => cells.counts),
-		"rank",
-	);
+	const scale = scaleOf(maps.map(shades), "rank");
 	for (const { canvas, group, map, cells, box, width } of drawn) {
 		const ratio = devicePixelRatio;
 		canvas.width = Math.round(width * ratio);

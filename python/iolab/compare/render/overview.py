@@ -18,8 +18,10 @@ from .words import (
     note_lines,
     opening_lines,
     scale_for,
+    size_text,
     superscript,
     test_text,
+    undecided_text,
 )
 
 STYLES = ("text", "markdown")
@@ -50,6 +52,8 @@ def render_overview(
         heads += [variant, "change", "interval", "test"]
     rows = [_row(part, variants, footnotes, precision) for part in comparisons]
     opening, notes = opening_lines(first), _notes(comparisons, footnotes)
+    undecided = [line for part in comparisons for line in _undecided_lines(part)]
+    undecided = ["~ not significant:", *undecided] if undecided else []
     place = axis_text(first.fixed.keys(), tuple(first.fixed.values()))
     if style == "markdown":
         table = [
@@ -57,11 +61,13 @@ def render_overview(
             f"|:---|{'|'.join(['---:'] * (len(heads) - 1))}|",
             *(f"| {' | '.join(map(markdown, row))} |" for row in rows),
         ]
-        opening, notes = ([f"{markdown(line)}  " for line in lines] for lines in (opening, notes))
+        opening, undecided, notes = (
+            [f"{markdown(line)}  " for line in lines] for lines in (opening, undecided, notes)
+        )
         place = f"### {markdown(place)}" if place else ""
     else:
         table = grid([heads, *rows], left=(0,))
-    blocks = [opening, [place] if place else [], table, notes]
+    blocks = [opening, [place] if place else [], table, undecided, notes]
     return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
 
 
@@ -102,9 +108,7 @@ def _value(
         scale = Scale(*readable_unit([value], comparison.metric.unit), precision)
     symbol = "" if value is None else scale.symbol
     signs = [
-        footnotes[comparison.footnotes[code]]
-        for code in cell.footnotes
-        if code in comparison.footnotes
+        footnotes[_key(comparison, code)] for code in cell.footnotes if code in comparison.footnotes
     ]
     return f"{f'{scale.value(value)} {symbol}'.rstrip()}{''.join(signs)}"
 
@@ -122,20 +126,47 @@ def _without_absence(comparison: Comparison) -> Comparison:
 
 
 def _footnotes(comparisons: Sequence[Comparison]) -> dict[str, str]:
-    """Text of each footnote to its mark, numbered over all comparisons."""
-    texts = dict.fromkeys(text for part in comparisons for text in part.footnotes.values())
-    return {text: superscript(number) for number, text in enumerate(texts, 1)}
+    """Key of each footnote to its mark, numbered over all comparisons."""
+    keys = dict.fromkeys(_key(part, code) for part in comparisons for code in part.footnotes)
+    return {key: superscript(number) for number, key in enumerate(keys, 1)}
+
+
+def _key(comparison: Comparison, code: str) -> str:
+    """A footnote's code; its text where that names the metric."""
+    return comparison.footnotes[code] if code == "missing" else code
+
+
+def _undecided_lines(comparison: Comparison) -> list[str]:
+    """What each change that is not significant still rules out."""
+    has_several = len(comparison.variants) > 2
+    return [
+        f"  {comparison.metric.name}{f' {cell.variant}' if has_several else ''}: {text}"
+        for cell in comparison.cells
+        if (change := cell.change) is not None
+        and not change.decided
+        and change.low is not None
+        and change.reason is None
+        and (text := undecided_text(change, comparison))
+    ]
 
 
 def _notes(comparisons: Sequence[Comparison], footnotes: Mapping[str, str]) -> list[str]:
     """The lines below the table: footnotes, the method, then the notes of all metrics and of some."""
-    lines = [f"{sign} {text}" for text, sign in footnotes.items()]
+    texts = {
+        _key(part, code): text
+        for part in reversed(comparisons)
+        for code, text in part.footnotes.items()
+    }
+    lines = [f"{sign} {texts[key]}" for key, sign in footnotes.items()]
     changes = [cell.change for part in comparisons for cell in part.cells if cell.change]
     if any(change.low is not None for change in changes):
         lines.append(
             f"{100 * comparisons[0].confidence:.0f} % intervals; each metric has its own tests, "
             f"significant at q <= {comparisons[0].alpha:g}"
         )
+    detectable = [f"{part.metric.name} {text}" for part in comparisons if (text := size_text(part))]
+    if detectable:
+        lines.append(f"minimum detectable change (80 % power): {', '.join(detectable)}")
     metrics_of_note: dict[str, list[str]] = {}
     for part in comparisons:
         for line in note_lines(part):

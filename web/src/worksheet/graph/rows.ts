@@ -30,7 +30,7 @@ export function rowsOf(look: Look, span: Span): Row[] {
 	const edges = starts.map((bucket) => group.bounds[bucket] ?? 0);
 	const [touched, end] = columnsOf(look, span);
 	const [first, past] = [Math.max(0, touched), Math.min(group.columns, end)];
-	const shape = { first, joined: Math.max(1, past - first), columns: 1, starts, edges };
+	const shape = { first, joined: Math.max(1, past - first), columns: 1, starts, edges, densities: [] };
 	const counts = edges.slice(1).map(() => 0);
 	if (past > first)
 		for (const data of look.shown)
