@@ -10,7 +10,8 @@ the first picture of the month, from the address on; 0.3 s for a week and 0.5 s 
 the page that is open; and memory of the service that does not grow between the second and the last
 round. Prints each figure as ratio to its limit; exits with 1 where one is beyond it.
 IOLAB_BENCH_DAYS (30) and IOLAB_BENCH_RATE (40 I/Os a second on average) make it shorter or another.
-Needs Chromium.
+IOLAB_BENCH_MONTH is a directory that keeps the recording: a second run measures it again without
+writing it. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from iolab.statistics.engine.cells import bucket_of
 
 DAYS = int(os.environ.get("IOLAB_BENCH_DAYS", "30"))
 RATE = float(os.environ.get("IOLAB_BENCH_RATE", "40"))
+KEPT = os.environ.get("IOLAB_BENCH_MONTH")
 SECOND = 10**9
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 DISKS = [f"sd{letter}" for letter in "abcdefgh"]
@@ -138,6 +140,20 @@ def join_maps(directory: Path) -> str:
     return f"{joins} joins took {took:.0f} s of CPU, {took / DAYS / DAY:.3%} of the recorded time"
 
 
+def prepare(recording: Path, start_s: int) -> None:
+    """Write the recording and join its maps; print its size and what that took."""
+    begun = time.perf_counter()
+    total = write_month(recording, start_s)
+    print(join_maps(recording), flush=True)
+    size = sum(path.stat().st_size for path in recording.rglob("*") if path.is_file())
+    left = sum(sum(part.sources.values()) for part in Recording(recording).segments())
+    print(
+        f"{DAYS} days, {total:,} I/Os, {left:,} of them left: {size / 2**20:.0f} MiB, written "
+        f"in {time.perf_counter() - begun:.0f} s",
+        flush=True,
+    )
+
+
 def walk(visit: Visit, start_s: int) -> dict[str, float]:
     """Seconds until each view is drawn: of the month in a page that is loaded, of the others in the
     page that is open."""
@@ -199,18 +215,15 @@ def main() -> int:
         print(f"left out: there is no {CHROMIUM} (apt-get install chromium)")
         return 0
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
-        recording = Path(folder) / "month"
-        # old is what is older than a day now
-        start_s = int(time.time()) // MINUTE * MINUTE - DAYS * DAY
-        begun = time.perf_counter()
-        total = write_month(recording, start_s)
-        print(join_maps(recording), flush=True)
-        size = sum(path.stat().st_size for path in recording.rglob("*") if path.is_file())
-        left = sum(sum(part.sources.values()) for part in Recording(recording).segments())
-        print(
-            f"{DAYS} days, {total:,} I/Os, {left:,} of them left: {size / 2**20:.0f} MiB, written "
-            f"in {time.perf_counter() - begun:.0f} s"
-        )
+        directory = Path(KEPT or folder)
+        recording, start = directory / "month", directory / "start"
+        if start.exists():
+            start_s = int(start.read_text())
+        else:
+            # old is what is older than a day now
+            start_s = int(time.time()) // MINUTE * MINUTE - DAYS * DAY
+            prepare(recording, start_s)
+            start.write_text(str(start_s))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS

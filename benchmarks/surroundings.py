@@ -46,9 +46,19 @@ def device(size: int = 256 << 20) -> Iterator[str]:
             subprocess.run(["losetup", "--detach", node], check=True)
 
 
-def load(node: str, report: Path, rate: int, seconds: float, *, mixed: bool = False) -> list[str]:
-    """fio's command line: random reads of 4 KiB (or of reads and writes), so many a second; 0 for
-    as many as it can."""
+def load(
+    node: str,
+    report: Path,
+    rate: int,
+    seconds: float,
+    *,
+    mixed: bool = False,
+    jobs: int = 1,
+    depth: int = 32,
+) -> list[str]:
+    """fio's command line: random reads of 4 KiB (or reads and writes); `rate` is the I/Os a second
+    of all jobs, 0 for as many as fio can."""
+    share = rate // jobs
     return [
         "fio",
         "--name=load",
@@ -56,12 +66,14 @@ def load(node: str, report: Path, rate: int, seconds: float, *, mixed: bool = Fa
         "--rw=randrw" if mixed else "--rw=randread",
         "--bs=4k",
         "--ioengine=io_uring",
-        "--iodepth=32",
+        f"--numjobs={jobs}",
+        "--group_reporting",
+        f"--iodepth={depth}",
         "--direct=1",
         f"--runtime={seconds:g}",
         "--time_based",
         *(
-            [f"--rate_iops={rate // 2},{rate // 2}" if mixed else f"--rate_iops={rate}"]
+            [f"--rate_iops={share // 2},{share // 2}" if mixed else f"--rate_iops={share}"]
             if rate
             else []
         ),
@@ -71,7 +83,7 @@ def load(node: str, report: Path, rate: int, seconds: float, *, mixed: bool = Fa
 
 
 def measured(report: Path) -> tuple[float, float, int]:
-    """I/Os a second, mean latency in ns, and I/Os, of what fio reports; reads and writes together."""
+    """I/Os a second, mean latency in ns, and I/Os of fio's report; reads and writes together."""
     job = json.loads(report.read_text())["jobs"][0]
     both = [job[way] for way in ("read", "write") if job[way]["total_ios"]]
     count = sum(each["total_ios"] for each in both)

@@ -12,15 +12,12 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds that never go back; the origin has no meaning."""
-        ...
 
     def realtime_ns(self) -> int:
         """Nanoseconds since 1970-01-01 UTC."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Let `seconds` pass."""
-        ...
 
 
 class SystemClock:

@@ -10,10 +10,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
-
-from .files import open_regular
 
 Progress = Callable[[int, int], None]
 """Called with (files checked, files in all)."""
@@ -98,9 +95,3 @@ def has_own_digest(document: bytes) -> bool | None:
         return None
     body = document[: len(document) - (digest.end() - digest.start())]
     return hashlib.sha256(body).hexdigest().encode() == digest[1]
-
-
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file's content in hexadecimal, as sha256sum(1) prints it. Raises OSError."""
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -196,3 +196,30 @@ def test_names_of_directories_are_escaped(
     shutil.copytree(made / "B1", hostile)
     assert "\x1b" not in shown(capsys, str(made / "A1"), str(hostile))
     assert "\x1b" not in failing(capsys, str(made / "A1"), str(hostile), "--as", "x=\x1b[31m")[1]
+
+
+def test_fio_results_of_one_cell_have_a_row_for_each_main_metric(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, rate in (("before", 1000), ("after", 1500)):
+        (tmp_path / f"{name}.json").write_text(output(job(iops=rate), minute=rate))
+    paths = [str(tmp_path / "before.json"), str(tmp_path / "after.json")]
+    table = [line.split()[0] for line in shown(capsys, *paths).splitlines() if "  " in line]
+    assert table[:2] == ["metric", "write.iops"]
+    assert len(table) > 4
+    assert not any(name.startswith("write.iops:") for name in table)
+    # a metric that is named has its table alone
+    assert shown(capsys, *paths, "--metric", "write.bw").startswith("write.bw: ")
+    assert json.loads(shown(capsys, *paths, "--format", "json"))["metric"]["name"] == "write.iops"
+
+
+def test_a_sweep_ends_with_a_sentence_for_each_main_metric(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(capsys, str(made / "A1"), str(made / "B1"))
+    _, _, summary = text.partition("summary of the main metrics")
+    assert len(summary.splitlines()) > 2
+    assert not {"\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"} & set(summary)
+    assert "summary of" not in shown(
+        capsys, str(made / "A1"), str(made / "B1"), "--rows", "numjobs"
+    )

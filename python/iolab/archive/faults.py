@@ -71,7 +71,7 @@ _FAULTS = (
         r"|network_connection|connection refused|connection reset|connection aborted|curlcode"
         r"|name resolution|slowdown|slow_down|serviceunavailable|service_unavailable",
         "the store does not answer",
-        "check its address and the network, then repeat the command: no row is lost or doubled",
+        "check its address and the network; no row is lost or doubled",
     ),
     _fault(
         r"no such file|does not exist|nosuchkey|no_such_key|path not found",

@@ -5,8 +5,10 @@ old snapshots with the files that only they have."""
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,11 @@ _COMPACTED = (
     tables.EVENTS, tables.SAMPLES, tables.SEGMENT_MAPS, tables.COARSE_MAPS, tables.SEGMENTS,
     *tables.ROLLUPS.values(),
 )  # fmt: skip
+
+_LIST = re.compile(r"/snap-[^/]*\.avro$")
+"""Lists of the manifests of a snapshot, as all engines name them."""
+_TORN = (ValueError, EOFError, LookupError, zlib.error, FileNotFoundError)
+"""Errors of a list that a writer left when it was killed."""
 
 Progress = Callable[[int, int], None]
 
@@ -180,16 +187,21 @@ def expire(archive: Archive, age_ns: int = SNAPSHOT_AGE_NS) -> dict[str, Expired
     """Delete snapshots that are older than `age_ns`, but for the current one of each table, and the
     files that no remaining snapshot has. Returns what was deleted, by table.
 
+    Files of no snapshot of the table are deleted too, once they are a day old or of that age. They are
+    of snapshots that a commit left out of the list, or of writers that were killed before their
+    commit.
+
     A reader that began before and reads for longer than the age finds its files deleted.
     ResultsError where a table can't be read or written.
     """
-    until_ms = (time.time_ns() - age_ns) // 10**6
-    return {table.name: _expire_table(archive, table, until_ms) for table in archive.tables()}
+    now_ns = time.time_ns()
+    return {table.name: _expire_table(archive, table, now_ns, age_ns) for table in archive.tables()}
 
 
-def _expire_table(archive: Archive, table: Table, until_ms: int) -> Expired:
+def _expire_table(archive: Archive, table: Table, now_ns: int, age_ns: int) -> Expired:
     from pyiceberg.table.update.snapshot import ExpireSnapshots
 
+    until_ms = (now_ns - age_ns) // 10**6
     iceberg = archive.table(table)
     with explain_errors(archive.url, f"read table {table.name}"):
         heads = {reference.snapshot_id for reference in iceberg.refs().values()}
@@ -198,30 +210,86 @@ def _expire_table(archive: Archive, table: Table, until_ms: int) -> Expired:
         for snapshot in iceberg.snapshots():
             is_old = snapshot.timestamp_ms < until_ms and snapshot.snapshot_id not in heads
             (old if is_old else kept).append(snapshot)
-        if not old:
-            return Expired()
-        unused = _files(iceberg.io, old) - _files(iceberg.io, kept)
-    numbers = [snapshot.snapshot_id for snapshot in old]
-    archive.commit(table, lambda change: ExpireSnapshots(change).by_ids(numbers).commit())
-    # files that came back meanwhile: a snapshot may be made of older ones
-    with explain_errors(archive.url, f"read table {table.name}"):
-        unused -= _files(iceberg.io, archive.table(table).snapshots())
+        used = _files(iceberg.io, [snapshot.manifest_list for snapshot in kept])
+        unused = _files(iceberg.io, [snapshot.manifest_list for snapshot in old]) - used
+        lost_before_ns = now_ns - max(age_ns, SNAPSHOT_AGE_NS)
+        unused |= _unlisted_files(iceberg, used | unused, lost_before_ns)
+    if old:
+        numbers = [snapshot.snapshot_id for snapshot in old]
+        archive.commit(table, lambda change: ExpireSnapshots(change).by_ids(numbers).commit())
+    if unused:
+        # files that came back meanwhile: a snapshot may be made of older ones
+        with explain_errors(archive.url, f"read table {table.name}"):
+            remaining = archive.table(table).snapshots()
+            unused -= _files(iceberg.io, [snapshot.manifest_list for snapshot in remaining])
     failed = delete_files(iceberg.io, sorted(unused))
     return Expired(len(old), len(unused) - failed, failed)
 
 
-def _files(store: Any, snapshots: Sequence[Any]) -> set[str]:
-    """Addresses of all files that snapshots consist of: lists, manifests, and data."""
+def _files(store: Any, lists: Sequence[str]) -> set[str]:
+    """Addresses of all files of snapshots with these lists of manifests: lists, manifests, data."""
+    from pyiceberg.manifest import read_manifest_list
+
     addresses: set[str] = set()
-    for snapshot in snapshots:
-        addresses.add(snapshot.manifest_list)
-        for manifest in snapshot.manifests(store):
+    for address in lists:
+        addresses.add(address)
+        for manifest in read_manifest_list(store.new_input(address)):
             if manifest.manifest_path in addresses:
                 continue
             addresses.add(manifest.manifest_path)
             for entry in manifest.fetch_manifest_entry(store, discard_deleted=True):
                 addresses.add(entry.data_file.file_path)
     return addresses
+
+
+def _unlisted_files(iceberg: Any, known: set[str], before_ns: int) -> set[str]:
+    """Data files, manifests and lists in the directory of a table that are older than a time. They are
+    not among the `known` files, nor in a snapshot after that time that a commit left out.
+
+    Of these snapshots the oldest is read: it has each older file that a later one has.
+    """
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    def path_of(address: str) -> str:
+        # other engines may write another scheme
+        return PyArrowFileIO.parse_location(address, iceberg.io.properties)[2]
+
+    paths = {path_of(address) for address in known}
+    listed = {
+        address: modified_ns
+        for address, modified_ns in _stored_files(iceberg)
+        if path_of(address) not in paths
+    }
+    dropped = [
+        (modified_ns, address)
+        for address, modified_ns in listed.items()
+        if modified_ns >= before_ns and _LIST.search(address)
+    ]
+    unlisted = {address for address, modified_ns in listed.items() if modified_ns < before_ns}
+    for _, address in sorted(dropped) if unlisted else ():
+        try:
+            used = {path_of(name) for name in _files(iceberg.io, [address])}
+        except _TORN:
+            continue
+        return {name for name in unlisted if path_of(name) not in used}
+    return unlisted
+
+
+def _stored_files(iceberg: Any) -> Iterator[tuple[str, int]]:
+    """(address, time of change in ns) of the files of these kinds in the directory of a table."""
+    from pyarrow.fs import FileSelector
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    properties = iceberg.io.properties
+    for directory, ending in (("data", ".parquet"), ("metadata", ".avro")):
+        location = f"{iceberg.location().rstrip('/')}/{directory}"
+        scheme, host, path = PyArrowFileIO.parse_location(location, properties)
+        filesystem = PyArrowFileIO(properties).fs_by_scheme(scheme, host)
+        for info in filesystem.get_file_info(
+            FileSelector(path, allow_not_found=True, recursive=True)
+        ):
+            if info.is_file and info.path.endswith(ending) and info.mtime_ns is not None:
+                yield location + info.path[len(path) :], info.mtime_ns
 
 
 def delete_files(store: Any, addresses: Sequence[str]) -> int:

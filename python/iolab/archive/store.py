@@ -37,6 +37,15 @@ _SPECIAL = "?#%"
 TRIES = 8
 """Commits of one change while others commit to the same table."""
 PAUSE_S = 0.2
+PROPERTIES = {
+    "write.parquet.compression-codec": "zstd",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "30",
+}
+"""Of each table. A commit adds a manifest, and each question reads all that can hold its rows: 30 become
+one."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Archive:
         for table in TABLES:
             schema = tables.iceberg_schema(table)
             if self._catalog.table_exists(f"{NAMESPACE}.{table.name}"):
-                self._add_columns(table, schema)
+                self._renew(table, schema)
                 continue
             self._catalog.create_table_if_not_exists(
                 f"{NAMESPACE}.{table.name}",
@@ -152,20 +161,18 @@ class Archive:
                         for name in table.order
                     )
                 ),
-                properties={
-                    "format-version": "2",
-                    "write.parquet.compression-codec": "zstd",
-                    "write.metadata.delete-after-commit.enabled": "true",
-                    "write.metadata.previous-versions-max": "20",
-                },
+                properties={"format-version": "2", **PROPERTIES},
             )
 
-    def _add_columns(self, table: Table, schema: Any) -> None:
-        """Add the columns that an archive of an older iolab lacks."""
+    def _renew(self, table: Table, schema: Any) -> None:
+        """Add the columns and properties that an archive of an older iolab lacks."""
         iceberg = self.table(table)
         if set(schema.column_names) - set(iceberg.schema().column_names):
             with iceberg.update_schema() as update:
                 update.union_by_name(schema)
+        missing = {key: text for key, text in PROPERTIES.items() if key not in iceberg.properties}
+        if missing:
+            self.commit(table, lambda transaction: transaction.set_properties(missing))
 
     def tables(self) -> list[Table]:
         """The tables that it has: an archive of an older iolab lacks some until the next push."""
@@ -211,9 +218,10 @@ class Archive:
         with explain_errors(self.url, f"read table {table.name}"):
             yield from iceberg.scan(row_filter=where).to_arrow_batch_reader()
 
-    def commit(self, table: Table, change: Any) -> None:
+    def commit(self, table: Table, change: Any) -> Any:
         """Apply `change(transaction)` to a table in one commit. Where another writer committed first,
-        `change` is called again: what it reads of the table is what it is committed to."""
+        `change` is called again: what it reads of the table is what it is committed to. Returns
+        the current snapshot; None: there is none."""
         from pyiceberg.exceptions import CommitFailedException
 
         from .transaction import CheckedTransaction
@@ -222,14 +230,17 @@ class Archive:
             iceberg = self.table(table)
             with explain_errors(self.url, f"write table {table.name}"):
                 try:
-                    with CheckedTransaction(iceberg) as transaction:
-                        change(transaction)
-                    return
+                    transaction = CheckedTransaction(iceberg)
+                    change(transaction)
+                    transaction.drop_old_snapshots()
+                    transaction.commit_transaction()
+                    return iceberg.current_snapshot()
                 except CommitFailedException:
                     if attempt == TRIES:
                         raise
             # writers that met do not meet again at once
             time.sleep(random.uniform(0, PAUSE_S * attempt))
+        raise AssertionError("the last try returns or raises")
 
     def replace(self, table: Table, where: Any, new: pa.Table) -> int:
         """Replace the rows that meet an expression in one commit, unless they are the same. Returns

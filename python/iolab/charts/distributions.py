@@ -37,7 +37,6 @@ class Histograms(Protocol):
 
     def histograms(self, run_id: str) -> tuple[Histogram, ...]:
         """Latency histograms of a run; empty unless its evidence holds counts."""
-        ...
 
 
 def distributions(results: Histograms, operation: str, rate: Comparison) -> Iterator[Chart]:

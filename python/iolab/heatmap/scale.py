@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 Kind: TypeAlias = Literal["rank", "log", "linear"]
 Floats: TypeAlias = "npt.NDArray[np.float64]"
-KINDS: tuple[Kind, ...] = ("rank", "log", "linear")
 
 
 @dataclass(frozen=True)

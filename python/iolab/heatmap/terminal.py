@@ -18,7 +18,6 @@ from .theme import DARK, GREY, LIGHT, Theme, rgb
 from .words import SIGNS, TITLES, kind_of
 
 Mode: TypeAlias = Literal["truecolor", "256", "grey", "text"]
-MODES: tuple[Mode, ...] = ("truecolor", "256", "grey", "text")
 
 _DENSITY = ".:-=+*#%@"
 _FEWER, _MORE = "-=", "+#"

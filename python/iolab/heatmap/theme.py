@@ -137,11 +137,3 @@ def linear_light(colours: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4
     )
     return result
-
-
-def luminance(colours: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Relative luminance (WCAG 2.1) of colours, shape (n, 3) to (n,)."""
-    result: npt.NDArray[np.float64] = linear_light(colours.astype(float)) @ np.array(
-        [0.2126, 0.7152, 0.0722]
-    )
-    return result

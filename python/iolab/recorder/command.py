@@ -26,15 +26,12 @@ class Recorded(Protocol):
 
     def start(self) -> None:
         """Start it; UsageError where it can't be."""
-        ...
 
     def exit_code(self) -> int | None:
         """How it ended, 128 + n after signal n; None while it runs."""
-        ...
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send it a signal."""
-        ...
 
 
 def check_program(name: str) -> None:

@@ -33,15 +33,12 @@ class Heard(Protocol):
 
     def begin(self, hello: Mapping[str, Any]) -> None:
         """The first probe is at work; `hello` is what it said."""
-        ...
 
     def second(self, status: Status, events_per_s: float) -> None:
         """A second passed."""
-        ...
 
     def notice(self, text: str) -> None:
         """Something that a user should know."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,9 @@ class ProgressListener(Protocol):
 
     def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         """Everything is checked, the first run is about to start; `plan.seconds` is the estimate."""
-        ...
 
     def begin_run(self, run: PlannedRun, name: str) -> None:
         """A run starts; `name` is its identity, `0042-1a2b3c4d`."""
-        ...
 
     def update_run(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
@@ -55,7 +53,6 @@ class ProgressListener(Protocol):
 
         `latest`: the sources' newest readings, such as `device.iops`; empty before the first.
         """
-        ...
 
     def end_run(
         self,
@@ -71,15 +68,12 @@ class ProgressListener(Protocol):
         `values`: its main metrics in base units, derived from its evidence; empty if it did not
         finish.
         """
-        ...
 
     def notice(self, text: str) -> None:
         """Something worth knowing that stops nothing."""
-        ...
 
     def outcome(self, outcome: Outcome) -> None:
         """The study is over."""
-        ...
 
 
 class Silence:

@@ -34,30 +34,23 @@ class Source(Protocol):
 
     def __init__(self, options: Options, host: Host, clock: Clock, devices: Sequence[str]) -> None:
         """`devices`: kernel names of the target's block devices, maybe none."""
-        ...
 
     def unfit(self) -> str | None:
         """Why this source has nothing to read here, in words; None where it has."""
-        ...
 
     def start(self, run_dir: Path) -> None:
         """Open the file in the run's directory and take the first reading."""
-        ...
 
     def due(self) -> float:
         """Monotonic second of the next reading."""
-        ...
 
     def poll(self) -> None:
         """Take a reading if its time has come."""
-        ...
 
     def latest(self) -> Mapping[str, float]:
         """The newest reading for whoever watches, such as `device.iops` and `device.bw`, base
         units; empty before the second."""
-        ...
 
     def stop(self) -> None:
         """Take the last reading and close the file. Safe to call twice, and after a failed
         start."""
-        ...

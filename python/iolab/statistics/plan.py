@@ -188,27 +188,21 @@ class Tier(Protocol):
     @property
     def name(self) -> str:
         """As plans print it."""
-        ...
 
     def frame(self, question: Question) -> Frame | str:
         """The form of an answer with this tier, or why there is none."""
-        ...
 
     def covers(self, frame: Frame) -> Sequence[Span] | str:
         """Spans of which it has the exact sums, or why it has none. They do not overlap."""
-        ...
 
     def cost(self, frame: Frame, span: Span) -> Cost | None:
         """What is read for a part of a span that it covers; None if it can't be divided so."""
-        ...
 
     def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
         """Begin to read spans."""
-        ...
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """What is read for spans, for people."""
-        ...
 
 
 @dataclass(frozen=True)

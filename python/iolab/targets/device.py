@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..errors import RunError
-from ..hosts.base.host import Host, Place, need
+from ..hosts.base.host import Place, need
 from ..hosts.base.options import Options
-from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
-from .base import NOTHING_ALLOWED, Permissions, RunContext
+from .base import RunContext
 from .cache import CacheOption, drop_caches
 from .commands import do, need_root, refusals
-from .disks import DiskOptions, Disks
-from .made import Made
+from .disks import DiskOptions, DiskTarget
 
 
 class DeviceOptions(DiskOptions):
@@ -24,7 +22,7 @@ class DeviceOptions(DiskOptions):
     cache: CacheOption = "warm"
 
 
-class DeviceTarget:
+class DeviceTarget(DiskTarget):
     """Raw block devices: a user's, or loop devices over files that iolab makes and removes.
 
     Contents stay from run to run: a device is never fresh. Several devices form one place, over
@@ -34,18 +32,7 @@ class DeviceTarget:
 
     name: ClassVar[str] = "device"
     options: ClassVar[type[Options]] = DeviceOptions
-
-    def __init__(
-        self,
-        options: DeviceOptions,
-        host: Host,
-        scratch: str,
-        permissions: Permissions = NOTHING_ALLOWED,
-        writes: bool = True,
-    ) -> None:
-        self._options, self._host = options, host
-        self._made = Made(scratch)
-        self._disks = Disks(options, host, scratch, self._made, permissions, writes)
+    _options: DeviceOptions
 
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
@@ -59,10 +46,6 @@ class DeviceTarget:
         if self.cold():
             checks.append(lambda: need_root(self._host, "a cold cache"))
         return tuple(refusals(lambda: need(self._host, "blockdev", "util-linux"), *checks))
-
-    def images(self) -> tuple[str, int] | None:
-        """The loop files."""
-        return self._disks.images()
 
     def open(self, needed_bytes: int) -> None:
         """Check the devices, or make and attach them; look at their size."""
@@ -80,10 +63,6 @@ class DeviceTarget:
         self._check_size(context.needed_bytes, self._disks.size() * len(self._disks.nodes))
         return Place(":".join(self._disks.nodes), "device")
 
-    def cold(self) -> bool:
-        """Whether the study asks for it."""
-        return self._options.cache == "cold"
-
     def chill(self) -> None:
         """Write back and drop the devices' buffers, and the whole cache."""
         self._flush()
@@ -96,29 +75,6 @@ class DeviceTarget:
     def end(self, run: str) -> None:
         """Write back what went through the page cache, and drop it."""
         self._flush()
-
-    def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would reload."""
-
-    def close(self) -> None:
-        """Detach and remove what was made."""
-        self._made.undo(self._host)
-
-    def devices(self) -> tuple[str, ...]:
-        """The devices themselves."""
-        return self._disks.names
-
-    def notes(self) -> tuple[str, ...]:
-        """What the kernel did not grant."""
-        return self._disks.notes()
-
-    def facts(self) -> Facts:
-        """The devices, and how they were made."""
-        facts = Facts(
-            facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
-        )
-        facts.add(self._disks.facts())
-        return facts
 
     def _flush(self) -> None:
         for node in self._disks.nodes:

@@ -16,7 +16,7 @@ from ..hosts.facts.host_facts import Facts
 from ..hosts.facts.mounted_devices import Backing, backing, device_facts
 from ..hosts.facts.mounts import Mount, mount_of
 from ..units import format_quantity
-from .base import NOTHING_ALLOWED, Permissions, RunContext
+from .base import NOTHING_ALLOWED, MadeTarget, Permissions, RunContext
 from .cache import CacheOption, check_cold, check_may_be_cold, check_on_disk, drop_caches
 from .commands import refusals
 from .disks import make_recorded
@@ -54,7 +54,7 @@ class DirectoryOptions(Options):
         return path
 
 
-class DirectoryTarget:
+class DirectoryTarget(MadeTarget):
     """A directory: every run gets a fresh one in it, which is removed after the run.
 
     Fresh files per run cost a layout each time and keep runs alike: no run finds extents, or a
@@ -63,6 +63,7 @@ class DirectoryTarget:
 
     name: ClassVar[str] = "directory"
     options: ClassVar[type[Options]] = DirectoryOptions
+    _options: DirectoryOptions
 
     def __init__(
         self,
@@ -78,10 +79,6 @@ class DirectoryTarget:
         self._run: str | None = None
         self._mount: Mount | None = None
         self._backing = Backing((), "the target was not opened")
-
-    def destroys(self) -> tuple[str, ...]:
-        """Nothing: it writes to a directory of its own."""
-        return ()
 
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
         """Whether the directory is there and may be written to, has room, and can be cold."""
@@ -99,9 +96,6 @@ class DirectoryTarget:
         if self.cold():
             checks.append(lambda: check_may_be_cold(self._host, mount.kind if mount else "", place))
         return tuple(refusals(*checks))
-
-    def images(self) -> None:
-        """None."""
 
     def open(self, needed_bytes: int) -> None:
         """Make the study's own directory, look at what is behind it, and check the room."""
@@ -135,10 +129,6 @@ class DirectoryTarget:
             raise RunError(f"can't be made: {error.strerror or error}", where=path) from None
         self._run = context.run
         return Place(path)
-
-    def cold(self) -> bool:
-        """Whether the study asks for it."""
-        return self._options.cache == "cold"
 
     def chill(self) -> None:
         """Write everything back and drop the host's whole cache; the file system is not mounted
@@ -179,9 +169,6 @@ class DirectoryTarget:
                 f"the run's files can't be removed: {error.strerror or error}",
                 where=self._path_of(run),
             ) from None
-
-    def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would reload."""
 
     def close(self) -> None:
         """Remove the study's own directory."""

@@ -17,7 +17,7 @@ from ..hosts.facts.host_facts import Facts
 from ..hosts.facts.mounted_devices import device_facts
 from ..hosts.facts.mounts import mount_of
 from ..units import format_quantity
-from .base import Permissions
+from .base import NOTHING_ALLOWED, MadeTarget, Permissions
 from .commands import do, need_root, pause
 from .made import IMAGES, Made, elsewhere, loops_of
 from .safety import Device, check_may_overwrite, check_unused, find_device
@@ -438,3 +438,39 @@ def make_recorded(host: Host, made: Made, path: str) -> None:
             where=path,
             hint="name a directory of yours, or call iolab with the rights that it takes",
         ) from None
+
+
+class DiskTarget(MadeTarget):
+    """A target on `Disks`."""
+
+    def __init__(
+        self,
+        options: DiskOptions,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
+        self._options, self._host = options, host
+        self._made = Made(scratch)
+        self._disks = Disks(options, host, scratch, self._made, permissions, writes)
+
+    def images(self) -> tuple[str, int] | None:
+        """The loop files."""
+        return self._disks.images()
+
+    def devices(self) -> tuple[str, ...]:
+        """The devices themselves."""
+        return self._disks.names
+
+    def notes(self) -> tuple[str, ...]:
+        """What the kernel did not grant."""
+        return self._disks.notes()
+
+    def facts(self) -> Facts:
+        """The devices, and how they were made."""
+        facts = Facts(
+            facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
+        )
+        facts.add(self._disks.facts())
+        return facts

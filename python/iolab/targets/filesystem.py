@@ -22,8 +22,7 @@ from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import CacheOption, check_cold, check_fincore, drop_caches
 from .commands import do, need_root, pause, refusals, try_command
-from .disks import DiskOptions, Disks, make_recorded
-from .made import Made
+from .disks import DiskOptions, DiskTarget, make_recorded
 from .space import Usage, survey, usage, write_back
 
 FileSystem = Literal["ext4", "xfs", "btrfs"]
@@ -172,12 +171,13 @@ RESERVE = 0.02
 _TRIES = 50
 
 
-class FilesystemTarget:
+class FilesystemTarget(DiskTarget):
     """ext4, xfs or btrfs, created and mounted by iolab as often as `fresh` says; every run gets a
     new directory in it."""
 
     name: ClassVar[str] = "filesystem"
     options: ClassVar[type[Options]] = FilesystemOptions
+    _options: FilesystemOptions
 
     def __init__(
         self,
@@ -187,11 +187,9 @@ class FilesystemTarget:
         permissions: Permissions = NOTHING_ALLOWED,
         writes: bool = True,
     ) -> None:
-        self._options, self._host, self._scratch = options, host, scratch
-        self._point = f"{scratch}/mnt"
-        self._made = Made(scratch)
         # Making a file system writes, whatever the loads do.
-        self._disks = Disks(options, host, scratch, self._made, permissions, writes=True)
+        super().__init__(options, host, scratch, permissions, writes=True)
+        self._scratch, self._point = scratch, f"{scratch}/mnt"
         self._mount: Mount | None = None
         self._serves: str | None = None
         self._before: Usage | None = None
@@ -207,10 +205,6 @@ class FilesystemTarget:
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
         """Whether there are leave, tools, devices and room."""
         return tuple(refusals(*self._checks(needed_bytes), *self._disks.checks()))
-
-    def images(self) -> tuple[str, int] | None:
-        """The loop files."""
-        return self._disks.images()
 
     def open(self, needed_bytes: int) -> None:
         """Check tools, leave and devices; make the file system once and look at it."""
@@ -229,12 +223,7 @@ class FilesystemTarget:
     def begin(self, context: RunContext) -> Place:
         """A fresh directory, of a fresh file system where `fresh` says so."""
         self._disks.check_present()
-        serves = {
-            "run": context.run,
-            "cell": context.cell,
-            "block": str(context.block),
-            "study": "",
-        }[self._options.fresh]
+        serves = context.served_by(self._options.fresh)
         if self._serves != serves or not self._is_mounted():
             # The one that `open` made serves whatever comes first.
             if self._serves is not None or not self._is_mounted():
@@ -250,10 +239,6 @@ class FilesystemTarget:
         write_back(self._host, self._point)
         self._before = usage(self._host, self._options.fs, self._point)
         return Place(path)
-
-    def cold(self) -> bool:
-        """Whether the study asks for it."""
-        return self._options.cache == "cold"
 
     def chill(self) -> None:
         """Mount again with empty caches, also of the files below loop devices."""
@@ -293,28 +278,10 @@ class FilesystemTarget:
             ) from None
         write_back(self._host, self._point)
 
-    def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would reload."""
-
-    def close(self) -> None:
-        """Unmount, detach and remove what was made; wipe the file system off a user's device."""
-        self._made.undo(self._host)
-
-    def devices(self) -> tuple[str, ...]:
-        """The devices that the file system was made on."""
-        return self._disks.names
-
-    def notes(self) -> tuple[str, ...]:
-        """What the kernel did not grant."""
-        return self._disks.notes()
-
     def facts(self) -> Facts:
         """How it was made and mounted, and on what."""
         fs = self._options.fs
-        facts = Facts(
-            facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
-        )
-        facts.add(self._disks.facts())
+        facts = super().facts()
         mkfs = f"{fs} {' '.join(self._options.mkfs_options)}".strip()
         mounted = self._mount.options if self._mount else ""
         facts.facts["filesystem"] = {

@@ -97,33 +97,27 @@ class Workload(Protocol):
     def place_of(cls, factor: str) -> tuple[str, ...] | None:
         """Where in the workload's table a factor goes that no `{}` mentions; None where it means
         nothing to it."""
-        ...
 
     @classmethod
     def factors(cls) -> Collection[str]:
         """Every factor that has such a place, to be guessed at where one has none."""
-        ...
 
     @classmethod
     def tools(cls, host: Host) -> Mapping[str, str]:
         """Programs it needs, name to version; RunError, with the way to get it, where one is
         missing."""
-        ...
 
     @classmethod
     def check(cls, host: Host, jobs: Mapping[str, Workload]) -> None:
         """Try the jobs (a name for messages to each) without doing I/O; RunError names the job that
         is refused."""
-        ...
 
     def load(self) -> Load:
         """What it will do."""
-        ...
 
     def job(self, place: Place, start: StartTime | None = None) -> Job:
         """The command and its files, for one run at a place of the target: a directory, or a block
         device. With `start`, which only a workload that `waits` gets, its I/O begins then."""
-        ...
 
     def layout(self, place: Place) -> Job | None:
         """A job that makes the files that `job` will read, without measuring; None where there is
@@ -132,19 +126,15 @@ class Workload(Protocol):
         Run first, to its end, where the target's cache shall be cold (`Target.cold`), which
         `Target.chill` sees to then, and where `Load.layout_first` asks for it; then `job`.
         """
-        ...
 
     def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
         """Events within a run, such as the steps of a load that rises; for
         `marks.jsonl`."""
-        ...
 
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the job, such as options that were left out of it and
         why."""
-        ...
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """Realtime nanoseconds [t0, t1] of the measured window by what the run left, None where it
         is unknown."""
-        ...

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.archive import Archive, choose, fetch, push, tables
-from iolab.archive import push as push_function
+from iolab.archive.upload.batch import Batch
 from iolab.archive.upload.rows import is_sorted
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.layout import KINDS, Kind, sealed_file
@@ -276,17 +276,16 @@ def test_another_writer_of_the_table_costs_a_retry(
     record(tmp_path / "a", host="a")
     record(tmp_path / "b", host="b")
     second = Archive.open(archive.url)
-    add, is_first = push_function.__globals__["_add"], True
+    add, is_first = Batch._add, True
 
-    def interleaved(*arguments: Any) -> int:
+    def interleaved(*arguments: Any) -> None:
         nonlocal is_first
         if is_first:
             is_first = False
             push(tmp_path / "b", second)
-        written: int = add(*arguments)
-        return written
+        add(*arguments)
 
-    monkeypatch.setitem(push_function.__globals__, "_add", interleaved)
+    monkeypatch.setattr(Batch, "_add", interleaved)
     push(tmp_path / "a", archive)
     assert {each.host: each.segments for each in archive.recordings()} == {"a": 3, "b": 3}
     assert archived(archive, tables.EVENTS) == 3000

@@ -28,13 +28,14 @@ from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask import attribution
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
-from iolab.statistics.ask.query import explain, heat, query
+from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine.engine import Joint
 from iolab.statistics.question import Question, parse
 from iolab.statistics.tiers import archive_engines
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import SOURCES, answer_of, append, questions, record
 from support.depth import depth
+from support.plans import explain
 from support.recordings import SECOND, START, events
 
 

@@ -25,7 +25,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.server.base.archives import ServedArchive
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.available import available
-from iolab.statistics.ask.query import explain, query
+from iolab.statistics.ask.query import query
 from iolab.statistics.engine.engine import Joint
 from iolab.statistics.kept.archiving import kept_statistics
 from iolab.statistics.kept.writer import Keeper
@@ -33,6 +33,7 @@ from iolab.statistics.question import SECOND
 from iolab.statistics.tiers.archive_engines import read_together
 from support.archives import answer_of
 from support.kept_data import START, add_segment, aged, make
+from support.plans import explain
 
 pytestmark = pytest.mark.slow
 STEP_S = 900

@@ -21,10 +21,16 @@ from iolab.heatmap.figure import Layout, Named, Panel, panels
 from iolab.heatmap.model import View
 from iolab.heatmap.raster import colours, draw, png, repack
 from iolab.heatmap.svg import LAYOUT, svg, svg_png
-from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, luminance, rgb
+from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, linear_light, rgb
 from support.heatmap_data import counts
 
 THEMES = [LIGHT, DARK, GREY]
+
+
+def luminance(colours: np.ndarray) -> np.ndarray:
+    """Relative luminance (WCAG 2.1) of colours, shape (n, 3) to (n,)."""
+    weighted: np.ndarray = linear_light(colours.astype(float)) @ np.array([0.2126, 0.7152, 0.0722])
+    return weighted
 
 
 def panel(*, percentiles: bool = False, layout: Layout = LAYOUT) -> Panel:

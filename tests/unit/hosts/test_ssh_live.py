@@ -120,6 +120,7 @@ def test_several_hosts_have_a_row_each_and_a_lost_host_does_not_end_the_others(
         nothing_is_left()
     assert process.returncode in (0, 130), messages
     for host in HOSTS:
+        assert [line for line in messages.splitlines() if line.startswith(f"{host}: recorded ")]
         sessions = Recording(folder / host).facts.sessions
         assert sessions[-1]["until_ns"] is not None
 

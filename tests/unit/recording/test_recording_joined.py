@@ -21,9 +21,10 @@ from iolab.recording.segments import segments
 from iolab.recording.segments.segments import map_paths, noted_segments, read_list
 from iolab.recording.write import joining, retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.query import explain, heat, query
+from iolab.statistics.ask.query import heat, query
 from iolab.statistics.question import Question
 from support.joined import shorten_joins
+from support.plans import explain
 from support.recordings import SECOND, START, events
 
 ROWS, LENGTH, SEGMENTS = 40, 4 * SECOND, 14

@@ -288,7 +288,7 @@ def test_a_program_that_is_started_by_a_shell_is_identified() -> None:
 
         def look() -> bool:
             watch.look(process.pid)
-            return watch.has_found
+            return bool(watch._files)
 
         until(look, "sleep")
         os.killpg(process.pid, signal.SIGKILL)

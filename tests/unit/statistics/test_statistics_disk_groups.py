@@ -20,13 +20,14 @@ from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.available import available
-from iolab.statistics.ask.drill import hierarchy, narrow, next_breakdowns
-from iolab.statistics.ask.query import explain, query
+from iolab.statistics.ask.drill import hierarchy, narrow
+from iolab.statistics.ask.query import query
 from iolab.statistics.ask.single_ios import list_ios
 from iolab.statistics.kept.manage import parse_name
 from iolab.statistics.plan import plan
 from iolab.statistics.question import Question, parse
 from support.counters import SECOND, START, disk, kept
+from support.plans import explain
 from support.statistics_data import Event
 
 DISKS = {"sda": ("0x5", 3), "sdb": ("0x5", 5), "sdc": ("0x6", 7), "sdd": ("", 11)}
@@ -97,11 +98,9 @@ def test_sums_of_enclosures_are_those_of_their_disks(recording: Recording) -> No
 
 def test_an_enclosure_leads_to_its_disks(recording: Recording) -> None:
     enclosure = narrow(parse("io.ops[enclosure]"), "0x5")
-    further = {step.field: step.statistic for step in next_breakdowns(enclosure)}
-    assert "enclosure" not in further
-    assert totals(recording, str(further["device"])) == {"sdb": 5, "sda": 3}
-    assert totals(recording, str(further["slot"])) == {"0x5/sdb": 5, "0x5/sda": 3}
-    heat = query(recording, further["latency"])
+    assert totals(recording, f"{enclosure}[device]") == {"sdb": 5, "sda": 3}
+    assert totals(recording, f"{enclosure}[slot]") == {"0x5/sdb": 5, "0x5/sda": 3}
+    heat = query(recording, f"{enclosure}[latency]")
     assert isinstance(heat, HeatCounts)
     assert heat.events == 8
 

@@ -20,7 +20,7 @@ from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import explain, query, tiers_of
+from iolab.statistics.ask.query import query, tiers_of
 from iolab.statistics.engine.snapshot import snapshot
 from iolab.statistics.engine.windows import Window, window_of
 from iolab.statistics.execute import execute
@@ -28,6 +28,7 @@ from iolab.statistics.kept.files.paths import COARSER
 from iolab.statistics.plan import UNSEALED, Cost, Frame, Numbers, Part, Reading, Span, Sums, plan
 from iolab.statistics.question import SECOND, Question, parse
 from support.kept_data import START, add_segment, aged, io, make
+from support.plans import explain
 from support.statistics_data import Event, recording_of, trace_of
 
 

@@ -24,13 +24,14 @@ from iolab.recording.read.trace import BITS
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Answer, Series, Stack
-from iolab.statistics.ask.query import explain, query
+from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
 from iolab.statistics.plan import Frame, Numbers
 from iolab.statistics.question import Question, parse
 from iolab.statistics.tiers import map_sums, segment_maps
 from support.depth import depth
 from support.joined import shorten_joins
+from support.plans import explain
 from support.recordings import SECOND, START, events
 
 ROWS, LENGTH = 200, 4 * SECOND

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.drill import next_breakdowns
-from iolab.statistics.question import parse
 from support.counters import NAN, Reading, disk, kept, same, series, stack
 
 
@@ -60,8 +58,6 @@ def test_accesses_by_result_access_and_kind(tmp_path: Path) -> None:
     ]
     assert series(recording, "arc.accesses[result!=miss][access=prefetch]", (0, 2)).total == 46
     same(series(recording, "arc.hit_ratio", (0, 2)).values, [0.8, 0.8])
-    following = {each.field for each in next_breakdowns(parse("arc.accesses[result]"), "miss")}
-    assert following == {"access", "kind", "outcome"}
     outcomes = stack(recording, "arc.accesses[outcome]", (0, 2))
     totals = dict(zip(outcomes.keys, outcomes.totals, strict=True))
     assert sum(totals.values()) == 400

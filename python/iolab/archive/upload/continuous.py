@@ -15,6 +15,7 @@ from ...recording.base.layout import KINDS
 from ...recording.catalogue import Catalogue, FileCache
 from ..labels import set_labels
 from ..store import Archive
+from .present import PresentSegments
 from .progress import Progress, count_unarchived, read_progress, write_progress
 from .push import Progress as Draw
 from .push import Pushed, ReadKept, push
@@ -47,6 +48,7 @@ class ContinuousPush:
         self._wait_s = wait_s
         self._path, self._url, self._draw, self._now_ns = path, url, draw, now_ns
         self._archive: Archive | None = None
+        self._present: PresentSegments | None = None
         self._files = FileCache()
         before = read_progress(path)
         is_same = before is not None and before.archive == url
@@ -63,10 +65,16 @@ class ContinuousPush:
             if last == self._pushed_last and is_recent and not is_last:
                 self._write(replace(self.progress, tried_ns=now_ns, error=""))
                 return None
-            if self._archive is None:
+            if self._archive is None or self._present is None:
                 self._archive = Archive.open(self._url, create=True)
+                self._present = PresentSegments(self._archive)
             pushed = push(
-                self._path, self._archive, self._draw, kept=self._kept, wait_s=self._wait_s
+                self._path,
+                self._archive,
+                self._draw,
+                kept=self._kept,
+                wait_s=self._wait_s,
+                present=self._present,
             )
             if self._labels:
                 set_labels(self._archive, pushed.host, self._labels)

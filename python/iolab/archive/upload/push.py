@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Push the sealed segments of a recording into an archive.
 
-Every row arrives exactly once. A group of segments is written as Parquet files, then added to the
-table of its rows in one commit, then listed in `segments`. A push that was killed between these
+Every row arrives exactly once. Groups of segments are written as Parquet files, then added to the
+table of their rows in one commit, then listed in `segments`. A push that was killed between these
 steps is completed by the next one: rows that are in a table without a line in `segments` are
 replaced. Each commit reads what it depends on, so that two processes that push copies of one
 recording replace the rows of each other, and list each segment once.
@@ -16,8 +16,7 @@ import hashlib
 import json
 import os
 import time
-import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,25 +30,20 @@ from ...recording.segments.segments import Segment
 from .. import tables
 from ..rollups import ArchivedStatistic, KeptStatistic, format_statistics, push_statistics
 from ..store import Archive, expressions
-from ..tables import Table
-from .rows import (
-    TABLES_OF_KINDS,
-    coarsen_maps,
-    file_word,
-    is_sorted,
-    partition,
-    read_maps,
-    read_rows,
-    segment_lines,
-)
+from .batch import Batch
+from .present import PresentSegments
+from .rows import TABLES_OF_KINDS, coarsen_maps, read_maps, read_rows, segment_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUP_BYTES = 8 << 20
-"""Bytes of sealed files that are pushed in one commit: about a million rows, which are in memory at
-once with their names."""
+"""Bytes of sealed files that become one data file of each table: about a million rows, which are in
+memory at once with their names."""
 GROUP_SEGMENTS = 256
+COMMIT_GROUPS = 8
+"""Groups that are added to the tables by the same commits. A killed push writes those again that it had
+not committed."""
 DELETED_BEFORE = "deleted"
 """In `coverage`: time of segments that were deleted before they were archived. It is a gap, except for
 kept statistics."""
@@ -122,6 +116,7 @@ def push(
     *,
     kept: ReadKept | None = None,
     wait_s: float = 0.0,
+    present: PresentSegments | None = None,
 ) -> Pushed:
     """Push what is sealed of a recording and not archived yet.
 
@@ -129,6 +124,7 @@ def push(
         progress: called with the segments that are done and all that are to be pushed.
         kept: reads the kept statistics, which are pushed too. None: they are not.
         wait_s: time to wait for another process that pushes the recording.
+        present: what earlier pushes into this archive know of it; each push adds to it.
     ResultsError where the recording can't be read, is being pushed by another process, or the
     archive can't be written: what was archived before stays, and the next push continues.
     """
@@ -136,7 +132,9 @@ def push(
         recording = Recording(path).frozen()
         catalogue = recording.catalogue()
         key = key_of(catalogue.facts)
-        archived = _read_archived(archive, key)
+        host = catalogue.facts.host
+        present = present or PresentSegments(archive)
+        archived = present.read(tables.SEGMENTS, host, key)
         pieces = [_Piece(kind, segment) for kind in KINDS for segment in catalogue.sealed_of(kind)]
         waiting = [piece for piece in pieces if (piece.kind, piece.segment.number) not in archived]
         done = Pushed(key, present=len(pieces) - len(waiting))
@@ -144,10 +142,19 @@ def push(
         progress(0, len(waiting))
         finished = 0
         for kind in KINDS:
-            for group in _groups([piece for piece in waiting if piece.kind == kind]):
-                done = _push_group(archive, catalogue, key, group, done, refused)
-                finished += len(group)
-                progress(finished, len(waiting))
+            groups = _groups([piece for piece in waiting if piece.kind == kind])
+            for groups_of_commit in _commits(groups):
+                batch = Batch(archive, present, host, key)
+                try:
+                    for group in groups_of_commit:
+                        _write_group(batch, catalogue, key, group, refused)
+                        finished += len(group)
+                        progress(finished, len(waiting))
+                    if batch.lines:
+                        done = _commit(batch, kind, done)
+                except BaseException:
+                    batch.discard()
+                    raise
         behind = _behind(catalogue)
         refused_statistics: dict[str, str] = {}
         files: Sequence[KeptStatistic] = ()
@@ -197,17 +204,6 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _read_archived(archive: Archive, key: str) -> set[tuple[str, int]]:
-    """(kind, number) of the segments that are archived."""
-
-    rows = archive.read(
-        tables.SEGMENTS, expressions().EqualTo("recording", key), ("kind", "segment")
-    )
-    return set(
-        zip(rows.column("kind").to_pylist(), rows.column("segment").to_pylist(), strict=True)
-    )
-
-
 def _groups(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     group: list[_Piece] = []
     size = 0
@@ -222,20 +218,31 @@ def _groups(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
         yield group
 
 
-def _push_group(
-    archive: Archive,
+def _commits(groups: Iterable[list[_Piece]]) -> Iterator[list[list[_Piece]]]:
+    """Groups that are added to the tables by the same commits."""
+    together: list[list[_Piece]] = []
+    for group in groups:
+        together.append(group)
+        if len(together) == COMMIT_GROUPS:
+            yield together
+            together = []
+    if together:
+        yield together
+
+
+def _write_group(
+    batch: Batch,
     catalogue: Catalogue,
     key: str,
     group: Sequence[_Piece],
-    done: Pushed,
     refused: dict[str, str],
-) -> Pushed:
+) -> None:
+    """Write the rows and the maps of some segments as data files."""
     import pyarrow as pa
 
     host, kind = catalogue.facts.host, group[0].kind
     rows: list[pa.Table] = []
     maps: list[pa.Table] = []
-    listed: list[dict[str, Any]] = []
     for piece in group:
         number = piece.segment.number
         try:
@@ -246,75 +253,31 @@ def _push_group(
             continue
         rows.append(part)
         maps += own_maps
-        listed += segment_lines(part, kind)
+        batch.lines += segment_lines(part, kind)
     if not rows:
-        return done
-    numbers = sorted({line["segment"] for line in listed})
-    written = _add(archive, TABLES_OF_KINDS[kind], rows, key, numbers)
+        return
+    first = group[0].segment.number
+    batch.write(TABLES_OF_KINDS[kind], rows, first)
     if maps:
-        written += _add(archive, tables.SEGMENT_MAPS, maps, key, numbers)
+        batch.write(tables.SEGMENT_MAPS, maps, first)
     if coarse := coarsen_maps(maps):
-        written += _add(archive, tables.COARSE_MAPS, coarse, key, numbers)
-    listed = _list(archive, key, listed)
+        batch.write(tables.COARSE_MAPS, coarse, first)
+
+
+def _commit(batch: Batch, kind: Kind, done: Pushed) -> Pushed:
+    """Commit what was written of segments of one kind; returns what the push did so far."""
+    numbers = len(batch.numbers)
+    listed = batch.commit()
     files = len({line["segment"] for line in listed})
     counts = sum(line["count"] for line in listed)
-    return Pushed(
-        key,
-        done.files + files,
-        done.present + len(numbers) - files,
-        done.events + (counts if kind == "events" else 0),
-        done.samples + (counts if kind == "samples" else 0),
-        done.bytes + written,
+    return replace(
+        done,
+        files=done.files + files,
+        present=done.present + numbers - files,
+        events=done.events + (counts if kind == "events" else 0),
+        samples=done.samples + (counts if kind == "samples" else 0),
+        bytes=done.bytes + batch.size,
     )
-
-
-def _list(archive: Archive, key: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add lines to `segments`; returns them without those that another process listed meanwhile."""
-    import pyarrow as pa
-
-    new = lines
-
-    def change(transaction: Any) -> None:
-        nonlocal new
-        present = _read_archived(archive, key)
-        new = [line for line in lines if (line["kind"], line["segment"]) not in present]
-        if new:
-            transaction.append(pa.Table.from_pylist(new, schema=tables.SEGMENTS.columns))
-
-    archive.commit(tables.SEGMENTS, change)
-    return new
-
-
-def _add(
-    archive: Archive, table: Table, parts: Sequence[pa.Table], key: str, numbers: Sequence[int]
-) -> int:
-    """Add rows of segments to a table in one commit. They replace rows of the same segments, of a
-    killed push or of another process. Returns bytes written."""
-    import pyarrow as pa
-
-    of_these = expressions().And(
-        expressions().EqualTo("recording", key), expressions().In("segment", numbers)
-    )
-    addresses = []
-    written = 0
-    if table.order[0] == "map":
-        parts = sorted(parts, key=lambda part: part["map"][0].as_py() if part.num_rows else "")
-    rows = pa.concat_tables(parts)
-    for (day, source), part in partition(rows):
-        if not is_sorted(part, table.order):
-            part = part.sort_by([(name, "ascending") for name in table.order])
-        name = f"{table.name}-{key}-{numbers[0]:06}-{day}-{file_word(source)}-{uuid.uuid4().hex}.parquet"
-        address, size = archive.write_file(table, name, part)
-        addresses.append(address)
-        written += size
-
-    def change(transaction: Any) -> None:
-        if archive.read(table, of_these, ("segment",)).num_rows:
-            transaction.delete(of_these)
-        transaction.add_files(addresses, check_duplicate_files=False)
-
-    archive.commit(table, change)
-    return written
 
 
 def _behind(catalogue: Catalogue) -> dict[Kind, tuple[int, int]]:

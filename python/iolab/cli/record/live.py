@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,8 +114,7 @@ def command(
     try:
         for host, place in places.items():
             words = _command({**asked, "host_words": host, "output": place})
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
-            recorders.append(_Recorder(host, place, process))
+            recorders.append(_start(host, place, words, is_one=len(places) == 1))
         if user is not None:
             become(user)
         if _have_begun(recorders):
@@ -133,6 +133,24 @@ class _Recorder:
     host: str
     directory: Path
     process: subprocess.Popen[bytes]
+    messages: threading.Thread | None = None
+
+
+def _start(host: str, place: Path, words: Sequence[str], *, is_one: bool) -> _Recorder:
+    """Start the recorder of a host. Of several, each line on stderr begins with the host."""
+    stderr = None if is_one else subprocess.PIPE
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=stderr, process_group=0)
+    if process.stderr is None:
+        return _Recorder(host, place, process)
+    lines = process.stderr
+
+    def repeat() -> None:
+        for line in lines:
+            say(f"{place.name}: {line.decode(errors='replace').rstrip()}")
+
+    messages = threading.Thread(target=repeat, daemon=True)
+    messages.start()
+    return _Recorder(host, place, process, messages)
 
 
 def _places(hosts: Sequence[str], directory: Path) -> dict[str, Path]:
@@ -279,6 +297,10 @@ def _end(recorders: Sequence[_Recorder]) -> int:
             number, requested = signal.SIGTERM, set()
     for process in running:
         say(f"warning: the recorder (process {process.pid}) does not end; what it recorded is kept")
+    for recorder in recorders:
+        if recorder.messages is not None:
+            # the last lines; a process that does not end keeps its end of the pipe
+            recorder.messages.join(1)
     if running:
         return 5
     codes = [recorder.process.returncode for recorder in recorders]

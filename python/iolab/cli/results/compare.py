@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,14 @@ from ..base.output import say, tell_as
 
 if TYPE_CHECKING:
     from ...compare.axes import Layout, Where
-    from ...compare.model import Warning
+    from ...compare.model import Comparison, Warning
+    from ...report.model.source import Source
     from ...results.evidence.model import Run
+
+CONFIDENCE = 0.95
+
+_TYPEWRITER = {ord("\N{MINUS SIGN}"): "-", ord("\N{NO-BREAK SPACE}"): " "}
+"""Signs of a page, as the tables of a terminal have them."""
 
 FORMATS = ("text", "csv", "json", "markdown", "benchstat")
 
@@ -72,7 +79,8 @@ class Numbers:
     "--metric",
     shell_complete=complete_metrics,
     help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
-    "both (write.bw@write.lat.mean). Default: the first that was measured.",
+    "both (write.bw@write.lat.mean). Default: the first that was measured; of a single cell the main "
+    "ones, in one table.",
 )
 @click.option(
     "--baseline", help="The variant that the others are compared with. Default: the study's."
@@ -137,7 +145,7 @@ class Numbers:
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 0.9999),
-    default=0.95,
+    default=CONFIDENCE,
     show_default=True,
     callback=_number,
     help="Of every interval.",
@@ -171,10 +179,10 @@ def command(
     from ...compare.axes import parse_where, select
     from ...compare.compare import compare
     from ...compare.load.limits import find_limits
-    from ...compare.model import Comparison
     from ...compare.published import Published
     from ...compare.render.limits import render_limits
     from ...compare.render.matrix import render_matrix
+    from ...compare.render.overview import STYLES, is_one_cell, render_overview
     from ...compare.render.words import opening_lines
     from ...compare.several import Several
     from ...errors import UsageError
@@ -246,10 +254,73 @@ def command(
             precision=numbers.precision,
         )
     else:
-        text = load("renderer", style)().render(
-            compare_metric(metric_name, numbers.unit), precision=numbers.precision
+        comparison = compare_metric(metric_name, numbers.unit)
+        is_overview = (
+            metric is None and published is None and style in STYLES and is_one_cell(comparison)
         )
+        if is_overview:
+            text = render_overview(
+                _main_comparisons(runs, comparison, compare_metric),
+                style,
+                precision=numbers.precision,
+            )
+        else:
+            text = load("renderer", style)().render(comparison, precision=numbers.precision)
+            if style == "text" and _is_plain(metric, baseline, layout, conditions, numbers, parts):
+                text += _summary(results)
     tell_as(style, text)
+
+
+def _is_plain(
+    metric: str | None,
+    baseline: str | None,
+    layout: Layout,
+    where: Where,
+    numbers: Numbers,
+    parts: Sequence[str],
+) -> bool:
+    """Whether results are compared as they are, so that the sentences of their report hold."""
+    axes = (layout.rows, layout.cols, layout.tables, layout.ignore)
+    options = (metric, baseline, where, numbers.unit, parts, *axes)
+    return not any(options) and numbers.confidence == CONFIDENCE
+
+
+def _summary(results: Source) -> str:
+    """A sentence for each main metric, as on the report's cover; empty where there is one alone."""
+    from ...report.headline import headline
+
+    sentences = [f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline(results, 12)]
+    if len(sentences) < 2:
+        return ""
+    return "\n".join(
+        ["", "summary of the main metrics (--metric prints its tables):", *sentences, ""]
+    )
+
+
+def _main_comparisons(
+    runs: Sequence[Run],
+    comparison: Comparison,
+    compare_metric: Callable[[str, str | None], Comparison],
+) -> list[Comparison]:
+    """`comparison`, and those of the other headline metrics that the same arms have, in report
+    order."""
+    from ...errors import UsageError
+    from ...metrics import of
+    from ...results.open.results import metrics_of
+
+    comparisons = []
+    for name in metrics_of(runs):
+        if name == comparison.metric.name:
+            comparisons.append(comparison)
+        elif of(name).headline:
+            # a metric of INVALID runs alone can't be compared
+            with suppress(UsageError):
+                comparisons.append(compare_metric(name, None))
+    return [
+        part
+        for part in comparisons
+        if part is comparison or any(cell.estimate.value is not None for cell in part.cells)
+    ]
 
 
 def _knees(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .show_trace import PERCENTILES, tell_summary
+from .show_trace import latency_lines, percentiles_text, tell_summary
 
 if TYPE_CHECKING:
     from ...recording.base.intervals import Unrecorded
@@ -209,7 +209,6 @@ def _about(facts: Mapping[str, Any]) -> str:
 
 def _distributions(summary: RecordingSummary) -> list[str]:
     from ...heatmap.ticks import quantity
-    from ...heatmap.words import number
     from ...recording.base.schema import LATENCY_BITS
     from .show_trace import sizes
 
@@ -221,29 +220,11 @@ def _distributions(summary: RecordingSummary) -> list[str]:
             unit = "ns" if name == "latency" else "B"
             mean = f"mean {quantity(summary.mean[source], 'ns')}, " if name == "latency" else ""
             percentiles = values if name == "latency" else sizes(values, LATENCY_BITS)
-            text = ", ".join(
-                f"{_word(key)} {quantity(percentiles[key], unit)}"
-                for key in PERCENTILES
-                if key in percentiles
-            )
-            lines.append(f"{name + of_source:9} {mean}{text}")
+            lines.append(f"{name + of_source:9} {mean}{percentiles_text(percentiles, unit)}")
         by_op = summary.latency_by.get(source, {})
         if len(by_op) > 1:
-            lines.append(f"latency by op{of_source}")
-            lines += [
-                f"  {op:20} {number(row['count']):>12}  "
-                + ", ".join(
-                    f"{_word(key)} {quantity(row[key], 'ns')}"
-                    for key in ("50", "99", "max")
-                    if key in row
-                )
-                for op, row in by_op.items()
-            ]
+            lines += [f"latency by op{of_source}", *latency_lines(by_op)]
     return lines
-
-
-def _word(percentile: str) -> str:
-    return "max" if percentile == "max" else f"p{percentile}"
 
 
 def _losses(summary: RecordingSummary) -> list[str]:

@@ -4,7 +4,7 @@ and process, losses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -102,25 +102,35 @@ def _lines(summary: Summary) -> list[str]:
     for name, values in facts["percentiles"].items():
         unit = "ns" if name == "latency" else "B"
         percentiles = values if name == "latency" else sizes(values, facts["bits"])
-        summary_text = ", ".join(
-            f"{'max' if key == 'max' else f'p{key}'} {quantity(percentiles[key], unit)}"
-            for key in PERCENTILES
-            if key in percentiles
-        )
+        summary_text = percentiles_text(percentiles, unit)
         lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {summary_text}")
     for name, rows in facts["latency_by"].items():
         if len(rows) > 1:
-            lines.append(f"latency by {name}")
-            lines += [
-                f"  {value:20} {number(row['count']):>12}  "
-                + ", ".join(
-                    f"{'max' if key == 'max' else f'p{key}'} {quantity(row[key], 'ns')}"
-                    for key in ("50", "99", "max")
-                    if key in row
-                )
-                for value, row in rows.items()
-            ]
+            lines += [f"latency by {name}", *latency_lines(rows)]
     return [*lines, *_losses(facts)]
+
+
+def percentiles_text(
+    values: Mapping[str, int], unit: str, shown: Sequence[str] = PERCENTILES
+) -> str:
+    """Percentiles by name with their unit, such as "p50 1.2 ms, max 3 ms"."""
+    from ...heatmap.ticks import quantity
+
+    return ", ".join(
+        f"{'max' if key == 'max' else f'p{key}'} {quantity(values[key], unit)}"
+        for key in shown
+        if key in values
+    )
+
+
+def latency_lines(rows: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """A line for each value of a field: I/Os, and percentiles of their latency."""
+    from ...heatmap.words import number
+
+    return [
+        f"  {value:20} {number(row['count']):>12}  {percentiles_text(row, 'ns', ('50', '99', 'max'))}"
+        for value, row in rows.items()
+    ]
 
 
 def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:

@@ -24,7 +24,6 @@ class Renderer(Protocol):
 
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """The whole text, with a final newline."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -240,10 +239,12 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def marks(comparison: Comparison) -> dict[str, str]:
     """Footnote code to its mark."""
-    return {
-        code: str(number).translate(_SUPERSCRIPT)
-        for number, code in enumerate(comparison.footnotes, 1)
-    }
+    return {code: superscript(number) for number, code in enumerate(comparison.footnotes, 1)}
+
+
+def superscript(number: int) -> str:
+    """A footnote's mark: `¹²` for 12."""
+    return str(number).translate(_SUPERSCRIPT)
 
 
 def opening_lines(comparison: HasDifferences, most: int = 4) -> list[str]:
@@ -297,13 +298,22 @@ def closing_lines(comparison: Comparison) -> list[str]:
             f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
             f"{decided} of {len(changes)} changes significant at q <= {comparison.alpha:g} (Benjamini-Hochberg)"
         )
-    if comparison.detectable is not None:
-        size = format_number(change_number(comparison.detectable, comparison), 2)
-        statement = _tells(comparison.detectable, comparison)
-        said = (
-            f"about {size} {change_unit(comparison)}".rstrip() if statement else "more than tenfold"
-        )
-        lines.append(f"minimum detectable change: {said} (80 % power)")
-    lines += _unmatched_lines(comparison)
-    lines += [f"note: {warning.text}" for warning in comparison.warnings]
-    return lines
+    if size := size_text(comparison):
+        lines.append(f"minimum detectable change: {size} (80 % power)")
+    return lines + note_lines(comparison)
+
+
+def size_text(comparison: Comparison) -> str:
+    """The smallest change that the comparison can detect; empty where that isn't known."""
+    if comparison.detectable is None:
+        return ""
+    if not _tells(comparison.detectable, comparison):
+        return "more than tenfold"
+    size = format_number(change_number(comparison.detectable, comparison), 2)
+    return f"about {size} {change_unit(comparison)}".rstrip()
+
+
+def note_lines(comparison: Comparison) -> list[str]:
+    """Unmatched cells and warnings, a line each."""
+    notes = [f"note: {warning.text}" for warning in comparison.warnings]
+    return _unmatched_lines(comparison) + notes

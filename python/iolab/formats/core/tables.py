@@ -278,8 +278,6 @@ class Format(Protocol):
     def detect(self, head: bytes, file_name: str) -> bool | None:
         """Whether a file that begins so is of this format: yes, no, or None when the head doesn't
         decide."""
-        ...
 
     def read(self, data: bytes, where: str) -> Any:
         """The whole file as one of the tables above; `where` names it in errors."""
-        ...

@@ -75,11 +75,9 @@ class Files(Protocol):
 
     def read_text(self, path: str) -> str:
         """The file's text; OSError where it can't be read."""
-        ...
 
     def is_directory(self, path: str) -> bool:
         """Whether it is a directory."""
-        ...
 
 
 class HostLog:

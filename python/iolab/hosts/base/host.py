@@ -62,7 +62,6 @@ class Process(Protocol):
     def wait(self, seconds: float) -> int | None:
         """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None
         while it runs."""
-        ...
 
     def end(
         self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
@@ -73,7 +72,6 @@ class Process(Protocol):
         None where something of it is there `patience` seconds after SIGKILL: it waits in the
         kernel, and ends when that lets it.
         """
-        ...
 
 
 FROZEN = "see whether the file system is frozen (fsfreeze --unfreeze) or its device is suspended (dmsetup resume)"
@@ -91,11 +89,9 @@ class KernelLog(Protocol):
     def new(self) -> list[str]:
         """Lines that came since the last call (or since it was opened), as dmesg writes them: `warn
         [ 4033.860585] text`."""
-        ...
 
     def close(self) -> None:
         """Release it. Safe to call twice."""
-        ...
 
 
 class Host(Protocol):
@@ -106,12 +102,10 @@ class Host(Protocol):
 
     def which(self, program: str) -> str | None:
         """Full path of a program, or None where the host doesn't have it."""
-        ...
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
         """Run a short command to its end; RunError where it can't be started or outlives `timeout`
         seconds."""
-        ...
 
     def start(
         self,
@@ -128,11 +122,9 @@ class Host(Protocol):
         `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand
         where they aren't there. The process gets SIGTERM when whoever started it dies.
         """
-        ...
 
     def clock_offset(self) -> Offset:
         """Measure the host's clock against this machine's. RunError if the host is lost."""
-        ...
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End the remaining processes of a process group that a killed iolab had started in this
@@ -142,7 +134,6 @@ class Host(Protocol):
         count only where they carry `mark`, a `NAME=value` that stood in the `environment` they were
         started with. Strangers are never touched.
         """
-        ...
 
     def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
         """End what a killed iolab had started but couldn't put on record, and what came of it; the
@@ -152,43 +143,33 @@ class Host(Protocol):
         `environment` they were started with: no others may have been started with the same.
         ValueError where none is given, or one is no `NAME=value`.
         """
-        ...
 
     def kernel_log(self) -> KernelLog | None:
         """The kernel's messages from now on; None where they may not be read."""
-        ...
 
     def read_text(self, path: str) -> str:
         """A text file's content."""
-        ...
 
     def list_directory(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
-        ...
 
     def resolve(self, path: str) -> str:
         """The absolute path without symbolic links."""
-        ...
 
     def is_directory(self, path: str) -> bool:
         """Whether a directory is there."""
-        ...
 
     def free_bytes(self, path: str) -> int:
         """Bytes that an ordinary user may still write to the file system that holds `path`."""
-        ...
 
     def make_directory(self, path: str) -> None:
         """Make a directory that must not exist yet; parents must."""
-        ...
 
     def make_scratch(self, parent: str, prefix: str) -> str:
         """Make a fresh directory under `parent` with a unique name; returns its path."""
-        ...
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with everything in it; nothing happens where it does not exist."""
-        ...
 
 
 def text_or_none(host: Host, path: str) -> str | None:

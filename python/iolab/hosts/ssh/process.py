@@ -31,11 +31,9 @@ class Owner(Protocol):
     @property
     def name(self) -> str:
         """What the host is called in results."""
-        ...
 
     def release(self, process: SshProcess) -> None:
         """Remove the mirrors of directories that the process used and no other one uses."""
-        ...
 
 
 class SshProcess:

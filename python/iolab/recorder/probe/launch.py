@@ -29,33 +29,26 @@ class Probe(Protocol):
 
     def files(self) -> list[int]:
         """Descriptors that are readable when there is something to read."""
-        ...
 
     def read(self) -> bytes | None:
         """What came since the last call, at most a megabyte; None where nothing did, b"" once
         nothing more will."""
-        ...
 
     def words(self) -> list[str]:
         """Lines on its standard error since the last call."""
-        ...
 
     def ask_to_stop(self) -> None:
         """Ask it to hand over what it has and to end. Safe to call twice."""
-        ...
 
     def exit_code(self) -> int | None:
         """How it ended, 128 + n after signal n; None while it runs or where that is not known
         yet."""
-        ...
 
     def away(self) -> str:
         """Why the machine that it is on is out of reach, in words; empty where it isn't."""
-        ...
 
     def let_go(self) -> None:
         """Close every pipe, so that it ends; wait for it. Safe to call twice."""
-        ...
 
 
 class Launcher(Protocol):
@@ -63,11 +56,9 @@ class Launcher(Protocol):
 
     def launch(self, without: Collection[str] = ()) -> Probe:
         """Start the probe, with these sources left out. RunError where it can't be started."""
-        ...
 
     def close(self) -> None:
         """Nothing will be launched any more."""
-        ...
 
 
 class _Pipes:

@@ -22,60 +22,47 @@ class Source(Protocol):
     @property
     def path(self) -> Path:
         """The results directory, or the directory that all of several are below."""
-        ...
 
     @property
     def manifest(self) -> Manifest:
         """Name, origin, variants and factors."""
-        ...
 
     @property
     def standing(self) -> Standing | None:
         """How much of its study is there; None where that isn't known."""
-        ...
 
     @property
     def runs(self) -> Sequence[Run]:
         """Every run, in order of execution."""
-        ...
 
     def metrics(self) -> list[str]:
         """Metrics observed, in report order."""
-        ...
 
     def series(self, run_id: str) -> Sequence[Series]:
         """A run's per-second series; empty where there are none."""
-        ...
 
     def histograms(self, run_id: str) -> tuple[Histogram, ...]:
         """A run's latency histograms; empty where there are none."""
-        ...
 
     def step_runs(self) -> list[Run]:
         """Steps of rising loads, as runs; ResultsError where there are none."""
-        ...
 
     def window_runs(self) -> list[Run]:
         """Windows between marks, as runs; ResultsError where there are none."""
-        ...
 
     def home(self, run: Run) -> Path:
         """The results directory of a run: that of its host, where results are of several hosts."""
-        ...
 
     def profiles(self) -> tuple[list[Profile], list[str]]:
         """Profiles in order of their runs, and notes on those that cannot be read."""
-        ...
 
     def environments(self) -> Mapping[str, dict[str, Any]]:
         """`{"fingerprint": ..., "facts": ...}` of each host or results directory, by the name
         before the names of its runs; that of a single one under an empty name."""
-        ...
 
     def manifests(self) -> Mapping[str, Manifest]:
         """The manifest of each results directory by its label; that of a single one under an empty
         name."""
-        ...
 
 
 class Shown:

@@ -20,7 +20,6 @@ class Gate(Protocol):
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """Reasons, none when all is well. Never raises for odd evidence: what isn't there can't be
         judged."""
-        ...
 
 
 def judge(facts: RunFacts) -> Iterator[Reason]:

@@ -68,11 +68,6 @@ class ProgramWatch:
         if not self._files and not self._others:
             _open(f"/proc/{pid}/exe", pid, self._others)
 
-    @property
-    def has_found(self) -> bool:
-        """Whether a program of the name was found."""
-        return bool(self._files)
-
     def programs(self) -> dict[str, dict[str, str]]:
         """The name to path and identity of the program; a further program of the name has its path
         as key. Empty for unknown programs. Closes the files."""
@@ -158,11 +153,9 @@ class Watch(Protocol):
 
     def look(self, pid: int) -> None:
         """Look at the processes of a load once."""
-        ...
 
     def programs(self) -> dict[str, dict[str, str]]:
         """Name to path and identity of the programs that ran."""
-        ...
 
 
 class BuildPlace(Protocol):
@@ -171,51 +164,39 @@ class BuildPlace(Protocol):
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables of the environment that compilers read."""
-        ...
 
     def name(self, key: str) -> str:
         """The directory of a build, for messages."""
-        ...
 
     def prefix(self, key: str) -> Path:
         """Where its commands install."""
-        ...
 
     def source(self, key: str) -> Path:
         """Where its commands run."""
-        ...
 
     def lock(self, key: str, wait: Callable[[], None]) -> AbstractContextManager[None]:
         """Hold the lock of a build; `wait` is called while another process has it."""
-        ...
 
     def read(self, key: str) -> dict[str, Any] | None:
         """The record of a build; None where it is missing or damaged, or its programs changed."""
-        ...
 
     def begin(self, key: str, fresh: Path) -> None:
         """Replace an older build by the sources."""
-        ...
 
     def start(self, key: str, number: int, command: Sequence[str]) -> tuple[Process, Path]:
         """Start the command of a number in the sources; also the file of its errors."""
-        ...
 
     def programs(self, key: str) -> dict[str, dict[str, str]]:
         """Identity of each program that is installed, by file name."""
-        ...
 
     def finish(self, key: str, record: Mapping[str, Any]) -> None:
         """Write the record, and delete the sources."""
-        ...
 
     def host(self, prefix: Path) -> Host:
         """The host, with the programs of a build first in PATH."""
-        ...
 
     def path(self, prefix: Path) -> str:
         """PATH with the programs of a build first."""
-        ...
 
 
 class LocalPlace:

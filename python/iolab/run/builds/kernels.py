@@ -20,15 +20,12 @@ class KernelHost(Protocol):
 
     def kernel(self) -> str | None:
         """The name of the kernel that runs; None where it is unknown."""
-        ...
 
     def kernels(self) -> tuple[str, ...]:
         """Names of the kernels that it can be started with."""
-        ...
 
     def boot(self, kernel: str) -> None:
         """Start it again with a kernel, and wait until it answers. Connections are closed."""
-        ...
 
 
 class RigKernels:

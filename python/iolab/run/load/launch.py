@@ -31,26 +31,21 @@ class Launch(Protocol):
     @property
     def limit(self) -> float:
         """See the class."""
-        ...
 
     def start(self, directory: Path, prefix: str, environment: Mapping[str, str]) -> Process:
         """Start it. Its files and output go to `directory`, those of output after `prefix`.
 
         RunError if it cannot be started, OSError if the files cannot be written.
         """
-        ...
 
     def facts(self) -> Mapping[str, Any]:
         """What the journal says of the start, besides the process."""
-        ...
 
     def kernel_wait(self, process: Process) -> Wait:
         """Watches whether the load waits in the kernel."""
-        ...
 
     def outcome(self, exit_code: int | None) -> tuple[Status, str]:
         """Status and reason of a load that iolab did not end."""
-        ...
 
 
 class HostLaunch:

@@ -26,15 +26,12 @@ class Wait(Protocol):
 
     def seconds(self, now: float) -> float:
         """How long a task of the load has waited by now, a monotonic second; 0 if none waits."""
-        ...
 
     def words(self) -> str:
         """The task that waits, and in which function of the kernel."""
-        ...
 
     def remaining(self) -> str:
         """`words` if a task that waited at the last look still does; else empty."""
-        ...
 
 
 class ClientWaits:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
@@ -15,24 +15,9 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import MOST, Dimension, Trace, dimension
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
-from ..language.fields import ANY, MAPPED, QUANTIZED, UTILIZATION, near
+from ..language.fields import ANY, QUANTIZED, UTILIZATION, near
 from ..question import Between, Filter, Statistic, parse
 from .query import query
-
-if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-
-
-Kind = Literal["stack", "heat"]
-
-
-@dataclass(frozen=True)
-class Next:
-    """A further breakdown: its field, what answers it, and the whole question."""
-
-    field: str
-    kind: Kind
-    statistic: Statistic
 
 
 def narrow(statistic: Statistic, value: str | Between) -> Statistic:
@@ -81,35 +66,6 @@ def narrow(statistic: Statistic, value: str | Between) -> Statistic:
         *_, more = parse(f"{statistic.group}.{statistic.name}[{field}={value}]").filters
     kept = statistic.filters if more in statistic.filters else (*statistic.filters, more)
     return replace(statistic, filters=kept, breakdown=None)
-
-
-def next_breakdowns(
-    statistic: Statistic,
-    value: str | Between | None = None,
-    *,
-    allowed: tuple[str, ...] | None = None,
-) -> list[Next]:
-    """What a value of a statistic (without one: the statistic itself) can be broken down by next.
-
-    A field that is narrowed to one name is left out. A number remains, as a range has
-    a distribution of its own.
-    `allowed`: fields that the recording can tell (`available.Available.breakdowns`); default: all.
-    """
-    narrowed = replace(statistic, breakdown=None) if value is None else narrow(statistic, value)
-    pinned = {
-        condition.field
-        for condition in narrowed.filters
-        if condition.sign == "=" and len(condition.values) == 1 and condition.field not in MAPPED
-    }
-    fields = [
-        field
-        for field in narrowed.entry.breakdowns
-        if field not in pinned and (allowed is None or field in allowed)
-    ]
-    return [
-        Next(field, "heat" if field in MAPPED else "stack", replace(narrowed, breakdown=field))
-        for field in fields
-    ]
 
 
 FIELDS = ("op", "device", "process", "file", "job", "client")

@@ -371,23 +371,6 @@ def answer(events: Trace | Recording, question: Question, *, kept: bool = True) 
     return replace(result, statistic=named) if isinstance(result, Series) else result
 
 
-def explain(
-    events: Trace | Recording,
-    statistic: Statistic | str,
-    *,
-    from_ns: int | None = None,
-    until_ns: int | None = None,
-    interval_ns: int | None = None,
-    columns: int = COLUMNS,
-    source: str | None = None,
-    kept: bool = True,
-) -> Plan:
-    """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
-    parsed = parse(statistic) if isinstance(statistic, str) else statistic
-    question = Question.of(parsed, (from_ns, until_ns), interval_ns, columns, source)
-    return plan_of(events, question, kept=kept)
-
-
 def plan_of(events: Trace | Recording, question: Question, *, kept: bool = True) -> Plan:
     """The plan by which `answer` answers the question of a statistic."""
     statistic = question.statistic

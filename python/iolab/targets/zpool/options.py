@@ -227,7 +227,6 @@ class ZpoolOptions(Options):
 # How a pool is laid out over devices: `raidz2:10 x 7 + log mirror:2` becomes the words that zpool-
 # create(8) takes.
 
-KINDS = ("stripe", "mirror", "raidz1", "raidz2", "raidz3")
 CLASSES = ("log", "cache", "special", "dedup", "spare")
 _LEAST = {"stripe": 1, "mirror": 2, "raidz1": 2, "raidz2": 3, "raidz3": 4}
 _GROUP = re.compile(

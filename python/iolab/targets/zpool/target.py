@@ -17,7 +17,7 @@ from ...hosts.base.options import Options
 from ...hosts.facts.host_facts import Facts
 from ...hosts.facts.mounted_devices import device_facts
 from ...units import format_quantity
-from ..base import NOTHING_ALLOWED, Permissions, RunContext
+from ..base import NOTHING_ALLOWED, MadeTarget, Permissions, RunContext
 from ..cache import drop_caches
 from ..commands import do, need_root, refusals, try_command
 from ..disks import make_recorded
@@ -47,7 +47,7 @@ RESERVE = 0.05
 """Share on top of what a workload asks for: ZFS keeps a part of every pool to itself."""
 
 
-class ZpoolTarget:
+class ZpoolTarget(MadeTarget):
     """A pool with a name of iolab, created as often as `fresh` says; every run gets a new file
     system in it.
 
@@ -58,6 +58,7 @@ class ZpoolTarget:
 
     name: ClassVar[str] = "zpool"
     options: ClassVar[type[Options]] = ZpoolOptions
+    _options: ZpoolOptions
 
     def __init__(
         self,
@@ -67,12 +68,8 @@ class ZpoolTarget:
         permissions: Permissions = NOTHING_ALLOWED,
         writes: bool = True,
     ) -> None:
-        self._options, self._host, self._scratch, self._permissions = (
-            options,
-            host,
-            scratch,
-            permissions,
-        )
+        self._options, self._host = options, host
+        self._scratch, self._permissions = scratch, permissions
         self._layout = options.to_layout()
         self._made = Made(scratch)
         self._devices: tuple[Device, ...] = ()
@@ -116,9 +113,6 @@ class ZpoolTarget:
             )
         )
 
-    def images(self) -> None:
-        """None."""
-
     def open(self, needed_bytes: int) -> None:
         """Check tools, leave, devices and builds. No pool is made yet."""
         need_root(self._host, "making a pool")
@@ -149,12 +143,7 @@ class ZpoolTarget:
     def begin(self, context: RunContext) -> Place:
         """A fresh file system, in a fresh pool where `fresh` says so or another target of the study
         has used devices or modules since."""
-        serves = {
-            "run": context.run,
-            "cell": context.cell,
-            "block": str(context.block),
-            "study": "",
-        }[self._options.fresh]
+        serves = context.served_by(self._options.fresh)
         if self._exported and self._serves == serves:
             self._bring_back()
         elif self._serves != serves or self._pool not in pools(self._host):
@@ -168,10 +157,6 @@ class ZpoolTarget:
         write_out(self._host, self._pool)
         self._delay()
         return Place(path)
-
-    def cold(self) -> bool:
-        """Whether the study asks for it."""
-        return self._options.cache == "cold"
 
     def chill(self) -> None:
         """Export and import the pool: nothing of it stays in the ARC; then drop what the page cache

@@ -5,7 +5,7 @@ to be drawn."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -88,11 +88,6 @@ def drawn_in(run_dir: Path) -> Canvas:
         raise FormatError(f"can't be read: {error.strerror or error}", where=path) from None
     except ValueError as error:
         raise FormatError(f"is damaged: {error}", where=path) from None
-
-
-def move_canvas(canvas: Canvas, by: int) -> Canvas:
-    """The same picture where the file that it is drawn in begins `by` bytes into the device."""
-    return replace(canvas, low=canvas.low + by, high=canvas.high + by)
 
 
 def read_back(counts: HeatCounts, canvas: Canvas, *, origin_ns: int | None = None) -> ReadBack:
