@@ -4,7 +4,9 @@
 Each host has 10 thousand I/Os a second with latencies of its own; one host is slower. The archive is
 made in a temporary directory and removed: 8 bytes an I/O. IOLAB_BENCH_EVENTS: I/Os of the fleet
 (8 million). IOLAB_BENCH_HOSTS: hosts (4). IOLAB_BENCH_RECORDING: a recording with the latencies that
-hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT or sc://HOST:PORT.
+hosts have, instead of log-normal ones. IOLAB_BENCH_ENGINE: spark://HOST:PORT, sc://HOST:PORT, or
+`cluster`: a master and two workers of one core each on this machine (`make archive-test` installs them in
+build/archive-test).
 IOLAB_BENCH_FOLDER: a directory for the archive, which is not removed. The next run pushes the hosts
 that it lacks. IOLAB_BENCH_QUESTION: a word of the question to ask (all). IOLAB_BENCH_ROUNDS: pairs
 of it and the count (3). IOLAB_BENCH_PUSH_S: push for so many seconds at most, then end without questions.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -100,6 +103,21 @@ def questions(recordings: list[ArchivedEvents]) -> dict[str, Any]:
     }
 
 
+def start_engine(name: str, stack: contextlib.ExitStack) -> str:
+    """The URL of an engine; a cluster is started and ends with the stack."""
+    if name != "cluster":
+        return name
+    # as the tests start it
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from support.spark import reason_without, spark_cluster
+
+    reason = reason_without()
+    if reason is not None:
+        raise SystemExit(reason)
+    directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iolab-spark-")))
+    return stack.enter_context(spark_cluster(directory)).connect
+
+
 def main() -> None:
     with contextlib.ExitStack() as stack:
         name = os.environ.get("IOLAB_BENCH_FOLDER")
@@ -130,7 +148,7 @@ def main() -> None:
                 f"compact and expire: {done.before} files become {done.after}, {time.perf_counter() - start:.1f} s",
                 flush=True,
             )
-        cluster = None if ENGINE is None else Cluster.connect(ENGINE)
+        cluster = None if ENGINE is None else Cluster.connect(start_engine(ENGINE, stack))
         recordings = open_recordings(archive, archive.recordings(), cluster)
         keys = [recording.key for recording in recordings]
         chosen = data_files(archive, tables.EVENTS, row_filter(keys))
