@@ -223,8 +223,8 @@ def joined_rows(edges: Sequence[float], least: float) -> list[int]:
 def densities_of(edges: Floats) -> Floats:
     """Factors of the rows between these edges (in any unit of height) for their colours.
 
-    A row twice as high as the usual one holds twice as many I/Os of the same density. In steps
-    of 1/32, so that equal rows are equal. The page does the same.
+    A row twice as high as the usual one holds twice as many I/Os of the same density. In steps of
+    1/32, so that equal rows are equal. The page does the same.
     """
     heights = np.diff(edges)
     usual = np.sort(heights)[len(heights) >> 1]
