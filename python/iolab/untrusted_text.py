@@ -12,7 +12,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 
@@ -68,6 +67,9 @@ def page_json(document: str) -> str:
 
 def html(text: str) -> str:
     """Text within HTML or XML, attributes in quotes included."""
+    # not above: it loads all names of characters, which a question does not need
+    from html import escape
+
     return escape(visible(text))
 
 

@@ -4,7 +4,8 @@
 //!
 //! The format: <https://parquet.apache.org/docs/file-format/>; its metadata is in Thrift's compact protocol.
 
-pub use ruzstd::decoding::FrameDecoder;
+use crate::thrift::{Thrift, BINARY, STRUCT};
+use ruzstd::decoding::FrameDecoder;
 
 const MAGIC: &[u8] = b"PAR1";
 /// Bytes of a page at most, after decompression.
@@ -13,8 +14,6 @@ const LARGEST_PAGE: usize = 1 << 28;
 const MOST_VALUES: usize = 1 << 24;
 /// Rows of a row group at most.
 const MOST_ROWS: usize = 1 << 26;
-/// Levels of nested structures in metadata.
-const DEEPEST: usize = 16;
 /// The id of a missing name.
 pub const NO_NAME: u32 = u32::MAX;
 
@@ -22,10 +21,11 @@ pub const NO_NAME: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnsError(pub &'static str);
 
-type Result<T> = std::result::Result<T, ColumnsError>;
+pub(crate) type Result<T> = std::result::Result<T, ColumnsError>;
 
-const TORN: ColumnsError = ColumnsError("ends too early");
+pub(crate) const TORN: ColumnsError = ColumnsError("ends too early");
 const LACKS_COLUMN: ColumnsError = ColumnsError("lacks a column");
+const NOT_IN_DICTIONARY: ColumnsError = ColumnsError("has a value that is not in its dictionary");
 
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,37 @@ impl Column {
     }
 }
 
+/// Memory for columns, which is used again for each row group: to map new memory takes longer than to decode a page.
+#[derive(Default)]
+pub struct Buffers {
+    decoder: FrameDecoder,
+    columns: Vec<Column>,
+    page: Vec<u8>,
+    places: Vec<u32>,
+    dictionary: Vec<i64>,
+}
+
+impl Buffers {
+    /// A column without values of a kind.
+    fn column(&mut self, kind: Kind) -> Column {
+        let is_names = kind == Kind::Name;
+        let of_kind = self.columns.iter().position(|column| matches!(column, Column::Names(..)) == is_names);
+        match of_kind.map(|place| self.columns.swap_remove(place)) {
+            Some(Column::Names(mut ids, mut names)) => {
+                ids.clear();
+                names.clear();
+                Column::Names(ids, names)
+            }
+            Some(Column::Numbers(mut values)) => {
+                values.clear();
+                Column::Numbers(values)
+            }
+            None if is_names => Column::Names(Vec::new(), Vec::new()),
+            None => Column::Numbers(Vec::new()),
+        }
+    }
+}
+
 /// A Parquet file in memory, with the places of its columns in each row group.
 pub struct Table<'a> {
     body: &'a [u8],
@@ -104,29 +135,26 @@ impl<'a> Table<'a> {
         Some((chunk.least?, chunk.largest?))
     }
 
-    /// The wanted columns of a row group, all of one length. decoder: used again for the next one, as a new one takes
-    /// longer than a page.
+    /// The wanted columns of a row group, all of one length. They are in `buffers` until the next ones are read.
     ///
     /// # Errors
     /// The file is damaged, lacks a column, or has a form that is not known here.
-    pub fn read(&self, group: usize, wanted: &[&str], decoder: &mut FrameDecoder) -> Result<Vec<Column>> {
+    pub fn read<'b>(&self, group: usize, wanted: &[&str], buffers: &'b mut Buffers) -> Result<&'b [Column]> {
         let columns: Vec<Column> = wanted
             .iter()
             .map(|&name| {
                 let field = self.fields.iter().find(|field| field.name == name.as_bytes()).ok_or(LACKS_COLUMN)?;
-                let mut column = match field.kind {
-                    Kind::Name => Column::Names(Vec::new(), Vec::new()),
-                    _ => Column::Numbers(Vec::new()),
-                };
+                let mut column = buffers.column(field.kind);
                 let chunk = self.groups[group].iter().find(|chunk| chunk.name == name.as_bytes());
-                read_chunk(self.body, field, chunk.ok_or(LACKS_COLUMN)?, &mut column, decoder)?;
+                read_chunk(self.body, field, chunk.ok_or(LACKS_COLUMN)?, &mut column, buffers)?;
                 Ok(column)
             })
             .collect::<Result<_>>()?;
         if columns.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
             return Err(ColumnsError("has columns of different lengths"));
         }
-        Ok(columns)
+        buffers.columns = columns;
+        Ok(&buffers.columns)
     }
 }
 
@@ -282,8 +310,9 @@ fn read_chunk(
     field: &Field<'_>,
     chunk: &Chunk<'_>,
     column: &mut Column,
-    decoder: &mut FrameDecoder,
+    buffers: &mut Buffers,
 ) -> Result<()> {
+    let Buffers { decoder, page: unpacked_page, places, dictionary, .. } = buffers;
     let is_dictionary_first = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.first_page;
     let start = if is_dictionary_first { chunk.dictionary_page } else { chunk.first_page };
     let mut thrift = Thrift { bytes: body, at: usize::try_from(start).map_err(|_| TORN)? };
@@ -291,7 +320,7 @@ fn read_chunk(
     if past > MOST_ROWS {
         return Err(ColumnsError("has too many rows"));
     }
-    let mut numbers = Vec::new();
+    dictionary.clear();
     while column.len() < past {
         let header = PageHeader::read(&mut thrift)?;
         let (packed, unpacked) = (header.packed as usize, header.unpacked as usize);
@@ -299,36 +328,33 @@ fn read_chunk(
         if unpacked > LARGEST_PAGE || count > MOST_VALUES {
             return Err(ColumnsError("has a page that is too large"));
         }
-        let page = decompress(thrift.take(packed)?, unpacked, chunk.codec, decoder)?;
+        let page = decompress(thrift.take(packed)?, unpacked, chunk.codec, decoder, unpacked_page)?;
         match (header.kind, header.encoding) {
-            (2, 0 | 2) => read_dictionary(&page, count, field.kind, column, &mut numbers)?,
+            (2, 0 | 2) => read_dictionary(page, count, field.kind, column, dictionary)?,
             (0, encoding) => {
                 if count == 0 || column.len() + count > past {
                     return Err(ColumnsError("has another number of values than it states"));
                 }
-                let (is_present, values) = read_levels(&page, count, field.is_optional)?;
+                let (is_present, values) = read_levels(page, count, field.is_optional)?;
                 let present =
                     is_present.as_ref().map_or(count, |levels| levels.iter().filter(|&&level| level == 1).count());
                 match column {
                     Column::Names(ids, names) if matches!(encoding, 2 | 8) => {
-                        let places = read_places(values, present)?;
+                        read_places(values, present, places)?;
                         if places.iter().any(|&place| place as usize >= names.len()) {
-                            return Err(ColumnsError("has a value that is not in its dictionary"));
+                            return Err(NOT_IN_DICTIONARY);
                         }
-                        let mut places = places.into_iter();
+                        let mut places = places.iter().copied();
                         match is_present {
                             None => ids.extend(places),
-                            Some(levels) => ids.extend(levels.iter().map(|&level| {
-                                if level == 1 {
-                                    places.next().unwrap_or(NO_NAME)
-                                } else {
-                                    NO_NAME
-                                }
+                            Some(levels) => ids.extend(levels.iter().map(|&level| match level {
+                                1 => places.next().unwrap_or(NO_NAME),
+                                _ => NO_NAME,
                             })),
                         }
                     }
                     Column::Numbers(column) if present == count => {
-                        read_numbers(values, count, encoding, field.kind, &numbers, column)?;
+                        read_numbers(values, count, encoding, field.kind, (dictionary, places), column)?;
                     }
                     _ => return Err(ColumnsError("has a column in an unknown form")),
                 }
@@ -339,12 +365,18 @@ fn read_chunk(
     Ok(())
 }
 
-fn decompress(packed: &[u8], unpacked: usize, codec: i64, decoder: &mut FrameDecoder) -> Result<Vec<u8>> {
+fn decompress<'b>(
+    packed: &'b [u8],
+    unpacked: usize,
+    codec: i64,
+    decoder: &mut FrameDecoder,
+    page: &'b mut Vec<u8>,
+) -> Result<&'b [u8]> {
     match codec {
-        0 => Ok(packed.to_vec()),
+        0 => Ok(packed),
         6 => {
-            let mut page = vec![0; unpacked];
-            match decoder.decode_all(packed, &mut page) {
+            page.resize(unpacked, 0);
+            match decoder.decode_all(packed, page) {
                 Ok(length) if length == unpacked => Ok(page),
                 _ => Err(ColumnsError("has a page that can't be decompressed")),
             }
@@ -392,15 +424,17 @@ fn read_levels(page: &[u8], count: usize, is_optional: bool) -> Result<(Option<V
     }
     let length = page.get(..4).ok_or(TORN)?;
     let past = 4 + u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-    let levels = unpack_runs(page.get(4..past).ok_or(TORN)?, 1, count)?;
+    let mut levels = Vec::new();
+    unpack_runs(page.get(4..past).ok_or(TORN)?, 1, count, &mut levels)?;
     Ok((Some(levels), &page[past..]))
 }
 
 /// Places in a dictionary.
-fn read_places(page: &[u8], count: usize) -> Result<Vec<u32>> {
+fn read_places(page: &[u8], count: usize, places: &mut Vec<u32>) -> Result<()> {
+    places.clear();
     match page.split_first() {
-        None if count == 0 => Ok(Vec::new()),
-        Some((&width, runs)) if width <= 32 => unpack_runs(runs, u32::from(width), count),
+        None if count == 0 => Ok(()),
+        Some((&width, runs)) if width <= 32 => unpack_runs(runs, u32::from(width), count, places),
         _ => Err(TORN),
     }
 }
@@ -410,16 +444,17 @@ fn read_numbers(
     count: usize,
     encoding: i64,
     kind: Kind,
-    dictionary: &[i64],
+    (dictionary, places): (&[i64], &mut Vec<u32>),
     numbers: &mut Vec<i64>,
 ) -> Result<()> {
     match encoding {
         0 => read_plain(page, count, kind, numbers),
         2 | 8 => {
-            for place in read_places(page, count)? {
-                let value = dictionary.get(place as usize);
-                numbers.push(*value.ok_or(ColumnsError("has a value that is not in its dictionary"))?);
+            read_places(page, count, places)?;
+            if places.iter().any(|&place| place as usize >= dictionary.len()) {
+                return Err(NOT_IN_DICTIONARY);
             }
+            numbers.extend(places.iter().map(|&place| dictionary[place as usize]));
             Ok(())
         }
         5 => unpack_deltas(page, count, kind == Kind::Short, numbers),
@@ -428,8 +463,8 @@ fn read_numbers(
 }
 
 /// Values of `width` bits, run lengths and packed values mixed.
-fn unpack_runs(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>> {
-    let mut values = Vec::with_capacity(count);
+fn unpack_runs(bytes: &[u8], width: u32, count: usize, values: &mut Vec<u32>) -> Result<()> {
+    values.reserve(count);
     let mut rest = Thrift { bytes, at: 0 };
     while values.len() < count {
         let header = rest.varint()?;
@@ -449,7 +484,7 @@ fn unpack_runs(bytes: &[u8], width: u32, count: usize) -> Result<Vec<u32>> {
             values.resize(values.len() + length.min(missing), value);
         }
     }
-    Ok(values)
+    Ok(())
 }
 
 /// Values as differences (`DELTA_BINARY_PACKED`).
@@ -503,112 +538,4 @@ fn unpack(packed: &[u8], width: u32, place: usize) -> u64 {
     };
     let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
     (wide >> (bit % 8)) as u64 & mask
-}
-
-const BINARY: u8 = 8;
-const LIST: u8 = 9;
-const STRUCT: u8 = 12;
-
-/// Bytes that are read in order: Thrift's compact protocol.
-struct Thrift<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-type Take<'a, 'f> = &'f mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<()>;
-
-impl<'a> Thrift<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
-        let past = self.at.checked_add(length).ok_or(TORN)?;
-        let taken = self.bytes.get(self.at..past).ok_or(TORN)?;
-        self.at = past;
-        Ok(taken)
-    }
-
-    fn byte(&mut self) -> Result<u8> {
-        Ok(self.take(1)?[0])
-    }
-
-    fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..70).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(ColumnsError("has a number that is too long"))
-    }
-
-    fn signed(&mut self) -> Result<i64> {
-        let value = self.varint()?;
-        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-
-    /// Read a structure: `take` reads or skips each field, of which it gets the id and the type.
-    fn fields(&mut self, take: Take<'a, '_>) -> Result<()> {
-        let mut id = 0;
-        loop {
-            let head = self.byte()?;
-            if head == 0 {
-                return Ok(());
-            }
-            id = if head >> 4 == 0 { self.signed()? } else { id.wrapping_add(i64::from(head >> 4)) };
-            take(self, id, head & 15)?;
-        }
-    }
-
-    /// Read a list: `take` reads each item.
-    fn items(&mut self, kind: u8, take: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
-        if kind != LIST {
-            return Err(ColumnsError("has unknown metadata"));
-        }
-        for _ in 0..self.list_head()?.0 {
-            take(self)?;
-        }
-        Ok(())
-    }
-
-    fn list_head(&mut self) -> Result<(u64, u8)> {
-        let head = self.byte()?;
-        let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        Ok((length, head & 15))
-    }
-
-    fn integer(&mut self, kind: u8) -> Result<i64> {
-        if !matches!(kind, 4..=6) {
-            return Err(ColumnsError("has unknown metadata"));
-        }
-        self.signed()
-    }
-
-    fn text(&mut self, kind: u8) -> Result<&'a [u8]> {
-        if kind != BINARY {
-            return Err(ColumnsError("has unknown metadata"));
-        }
-        let length = usize::try_from(self.varint()?).map_err(|_| TORN)?;
-        self.take(length)
-    }
-
-    fn skip(&mut self, kind: u8, depth: usize) -> Result<()> {
-        if depth > DEEPEST {
-            return Err(ColumnsError("has metadata that is nested too deeply"));
-        }
-        match kind {
-            1 | 2 => Ok(()),
-            3 => self.take(1).map(drop),
-            4..=6 => self.varint().map(drop),
-            7 => self.take(8).map(drop),
-            BINARY => self.text(kind).map(drop),
-            LIST | 10 => {
-                let (length, of) = self.list_head()?;
-                // in a list a truth value is a byte
-                let of = if of <= 2 { 3 } else { of };
-                (0..length).try_for_each(|_| self.skip(of, depth + 1))
-            }
-            STRUCT => self.fields(&mut |thrift, _, kind| thrift.skip(kind, depth + 1)),
-            _ => Err(ColumnsError("has unknown metadata")),
-        }
-    }
 }

@@ -33,5 +33,6 @@ pub mod scan;
 pub mod statuses;
 pub mod summary;
 pub mod syscall;
+mod thrift;
 pub mod trace;
 pub mod tracefs;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sums of the default maps of segments, by column of time and bucket: one pass over the files, on several threads.
 
-use crate::columns::{Column, ColumnsError, FrameDecoder, Table, NO_NAME};
+use crate::columns::{Buffers, Column, ColumnsError, Table, NO_NAME};
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 /// The bucket of I/Os without a value.
@@ -103,18 +104,20 @@ pub fn sum_maps(maps: &[Map], wanted: &Wanted, threads: usize) -> Result<Sums, M
 }
 
 fn sum_part(maps: &[Map], first: usize, wanted: &Wanted) -> Result<Sums, MapError> {
-    let (mut totals, mut decoder) = (Totals::default(), FrameDecoder::new());
+    let (mut totals, mut buffers, mut content) = (Totals::default(), Buffers::default(), Vec::new());
     for (place, map) in maps.iter().enumerate() {
-        let content;
         let bytes = match &map.content {
             Content::Bytes(bytes) => bytes,
             Content::File(path) => {
-                content = std::fs::read(path).map_err(|error| MapError::Io(first + place, error))?;
+                content.clear();
+                File::open(path)
+                    .and_then(|mut file| file.read_to_end(&mut content))
+                    .map_err(|error| MapError::Io(first + place, error))?;
                 &content
             }
         };
         totals
-            .add(bytes, map.group, wanted, &mut decoder)
+            .add(bytes, map.group, wanted, &mut buffers)
             .map_err(|error| MapError::Unreadable(first + place, error))?;
     }
     // an error of a sum is that of the last map
@@ -166,13 +169,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(
-        &mut self,
-        bytes: &[u8],
-        group: u32,
-        wanted: &Wanted,
-        decoder: &mut FrameDecoder,
-    ) -> Result<(), ColumnsError> {
+    fn add(&mut self, bytes: &[u8], group: u32, wanted: &Wanted, buffers: &mut Buffers) -> Result<(), ColumnsError> {
         let mut names = vec!["second_ns", "source", "count"];
         let mut place_of = |name, is_wanted: bool| {
             is_wanted.then(|| {
@@ -188,8 +185,8 @@ impl Totals {
         for number in 0..table.groups() {
             let is_beyond = |(least, largest)| largest < wanted.from_ns || least >= wanted.until_ns;
             if !table.range(number, names[0]).is_some_and(is_beyond) {
-                let columns = table.read(number, &names, decoder)?;
-                self.add_rows(&columns, [bucket, op, device, spent], group, wanted)?;
+                let columns = table.read(number, &names, buffers)?;
+                self.add_rows(columns, [bucket, op, device, spent], group, wanted)?;
             }
         }
         Ok(())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns and sums of default maps: what the format states, and files that are damaged.
 
-use iolab_core::columns::{Column, FrameDecoder, Table, NO_NAME};
+use iolab_core::columns::{Buffers, Column, Table, NO_NAME};
 use iolab_core::map_sums::{sum_maps, Content, Map, MapError, Wanted, WITHOUT};
 use proptest::prelude::*;
 
@@ -34,11 +34,24 @@ fn a_file_of_the_recorder() {
     assert_eq!((table.groups(), table.range(0, "second_ns")), (1, Some((-1_000_000_000, 0))));
     assert_eq!(table.range(0, "device"), None);
     let wanted = ["second_ns", "device", "index", "count"];
-    let columns = table.read(0, &wanted, &mut FrameDecoder::new()).unwrap();
+    let mut buffers = Buffers::default();
+    let columns = table.read(0, &wanted, &mut buffers).unwrap();
     assert_eq!(columns[0], Column::Numbers(vec![-1_000_000_000, -1_000_000_000, 0, 0]));
     assert_eq!(columns[1], Column::Names(vec![0, NO_NAME, 0, 0], vec!["sda".into()]));
     assert_eq!(columns[2], Column::Numbers(vec![7, i64::from(WITHOUT), 7, 9]));
     assert_eq!(columns[3], Column::Numbers(vec![2, 3, 5, 1]));
+}
+
+#[test]
+fn buffers_keep_nothing_of_the_group_before() {
+    let bytes = sample();
+    let table = Table::open(&bytes).unwrap();
+    let mut buffers = Buffers::default();
+    for wanted in [&["second_ns", "device", "index"][..], &["op", "device"], &["count"], &["device", "op", "count"]] {
+        let fresh = table.read(0, wanted, &mut Buffers::default()).map(<[Column]>::to_vec).unwrap();
+        assert_eq!(table.read(0, wanted, &mut buffers).unwrap(), fresh);
+        assert!(table.read(0, &["op", "no such column"], &mut buffers).is_err());
+    }
 }
 
 #[test]

@@ -62,12 +62,12 @@ pub fn sum_maps<'py>(
         MapError::Unreadable(place, reason) => PyValueError::new_err((place, reason.0)),
     })?;
     let columns = [
-        bytes_of(py, &sums.group, u32::to_le_bytes),
-        bytes_of(py, &sums.column, i64::to_le_bytes),
-        bytes_of(py, &sums.bucket, u32::to_le_bytes),
-        bytes_of(py, &sums.key, u32::to_le_bytes),
-        bytes_of(py, &sums.ios, i64::to_le_bytes),
-        bytes_of(py, &sums.spent, i64::to_le_bytes),
+        bytes_of(py, &sums.group, u32::to_le_bytes)?,
+        bytes_of(py, &sums.column, i64::to_le_bytes)?,
+        bytes_of(py, &sums.bucket, u32::to_le_bytes)?,
+        bytes_of(py, &sums.key, u32::to_le_bytes)?,
+        bytes_of(py, &sums.ios, i64::to_le_bytes)?,
+        bytes_of(py, &sums.spent, i64::to_le_bytes)?,
     ];
     Ok((columns, sums.keys))
 }
@@ -76,8 +76,11 @@ fn bytes_of<'py, T: Copy, const N: usize>(
     py: Python<'py>,
     values: &[T],
     bytes: impl Fn(T) -> [u8; N],
-) -> Bound<'py, PyBytes> {
-    let mut all = Vec::with_capacity(N * values.len());
-    values.iter().for_each(|&value| all.extend_from_slice(&bytes(value)));
-    PyBytes::new(py, &all)
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, N * values.len(), |all| {
+        for (place, &value) in all.chunks_exact_mut(N).zip(values) {
+            place.copy_from_slice(&bytes(value));
+        }
+        Ok(())
+    })
 }

@@ -30,7 +30,7 @@ from .base.layout import (
 )
 from .base.lock import Told, is_written, read_lock
 from .base.loss_log import Noted, damage, is_time, loss_of
-from .base.metadata import Facts, facts_identity, read_facts
+from .base.metadata import Facts, FactsIdentity, facts_identity, read_facts
 from .ledger import MISSING, Numbered, Part, damages_found, wrong_size
 from .read.damage import Damage, damaged_lists
 from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
@@ -69,12 +69,14 @@ class HotFile:
 @dataclass
 class FileCache:
     """Files of a recording as earlier catalogues read them, for one thread at a time. hot: by path.
-    sealed: by kind and number. latest: the catalogue that was read last, with what it depends on."""
+    sealed: by kind and number. facts: with the identity of their file. latest: the catalogue that
+    was read last, with what it depends on."""
 
     hot: dict[Path, HotFile] = field(default_factory=dict)
     sealed: dict[Kind, dict[int, SealedFile]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
+    facts: tuple[FactsIdentity, Facts] | None = None
     latest: tuple[tuple[Any, ...], Catalogue] | None = None
 
 
@@ -120,7 +122,10 @@ class Catalogue:
         before: frozenset[Path] | None = None
         for _ in range(TRIES):
             identity = facts_identity(path)
-            catalogue, vanished = cls._read(path, cache)
+            if cache.facts is None or cache.facts[0] is None or cache.facts[0] != identity:
+                with telling(path, "read the recording"):
+                    cache.facts = identity, read_facts(path)
+            catalogue, vanished = cls._read(path, cache.facts[1], cache)
             absent = catalogue._absent()
             if (
                 not vanished
@@ -132,10 +137,8 @@ class Catalogue:
         return catalogue
 
     @classmethod
-    def _read(cls, path: Path, cache: FileCache) -> tuple[Catalogue, bool]:
+    def _read(cls, path: Path, facts: Facts, cache: FileCache) -> tuple[Catalogue, bool]:
         """The catalogue, and whether a sealed file vanished while it was read."""
-        with telling(path, "read the recording"):
-            facts = read_facts(path)
         lock, changed_ns = read_lock(path, is_signed=facts.is_signed)
         # hot before sealed: what is sealed meanwhile is in both lists, not in neither
         hot = {kind: _hot_files(path, kind, cache.hot) for kind in KINDS}
@@ -442,7 +445,7 @@ class Catalogue:
         damaged: dict[Kind, dict[int, str]] = {kind: {} for kind in KINDS}
         for kind in KINDS:
             for number, read in self.hot[kind].items():
-                least = self.lock.sizes.get(_hot_name(number, kind), 0)
+                least = self.lock.sizes.get(str(hot_file(Path(), number, kind)), 0)
                 if read.damaged or (read.dropped and not is_written(self.lock)):
                     damaged[kind][number] = f"{read.dropped} bytes of it are damaged"
                 elif read.good < least:
@@ -453,7 +456,7 @@ class Catalogue:
             # one that was sealed since is in the lock no more
             sizes = read_lock(self.path, is_signed=self.facts.is_signed)[0].sizes
             for path, (number, kind) in self._missing_hot:
-                if _hot_name(number, kind) in sizes and not path.exists():
+                if str(hot_file(Path(), number, kind)) in sizes and not path.exists():
                     damaged[kind][number] = "it is missing"
         return {
             kind: {
@@ -568,10 +571,6 @@ class Catalogue:
             if ends:
                 return min(first for first, _ in ends), max(last for _, last in ends)
         return None
-
-
-def _hot_name(number: int, kind: Kind) -> str:
-    return str(hot_file(Path(), number, kind))
 
 
 def _hot_files(path: Path, kind: Kind, cache: dict[Path, HotFile]) -> dict[int, HotRead]:

@@ -25,8 +25,6 @@ from .engine.windows import Window, field_of
 from .kept.files.paths import BITS as COARSE_BITS
 from .plan import Bounds, Frame, Growth, Numbers, Plan, Sums, Tier, TooCoarseError, plan
 from .question import Question, columns_of
-from .tiers import counters
-from .tiers.readings import Shares, Spread
 
 
 def execute(question: Question, tiers: Sequence[Tier]) -> Answer:
@@ -45,7 +43,10 @@ def _answer(frame: Frame, sums: Sums) -> Answer:
         return build(frame, sums)
     statistic = frame.question.statistic
     assert statistic is not None
-    return counters.build(statistic, frame.window, sums.spreads, (*frame.notes, *sums.notes))
+    # loads what answers from events do not need
+    from .tiers.counters import build as build_growth
+
+    return build_growth(statistic, frame.window, sums.spreads, (*frame.notes, *sums.notes))
 
 
 def _has_deleted(chosen: Plan) -> bool:
@@ -124,7 +125,9 @@ def merge(frame: Frame, parts: Sequence[Sums], grid: Grid | None) -> Sums:
         return _merge_counts(frame, counts, grid)
     growth = [part for part in parts if isinstance(part, Growth)]
     if growth or (frame.recorded is not None and frame.window.snap.kind == "samples"):
-        return _merge_growth(growth)
+        from .tiers.counters import merge_growth
+
+        return merge_growth(growth)
     return _merge_numbers(frame, [part for part in parts if isinstance(part, Numbers)])
 
 
@@ -192,35 +195,6 @@ def _limit(rows: dict[str, Any], columns: int) -> dict[str, Any]:
         "k": np.ma.array(np.ma.getdata(rows["k"]), mask=rest | is_small[places]),
         "every": np.full(len(rest), named + bool(rest.any())),
     }
-
-
-def _merge_growth(parts: Sequence[Growth]) -> Growth:
-    """Growth of each object; parts are of different columns."""
-    merged: dict[str, Spread] = {}
-    for spread in (spread for part in parts for spread in part.spreads):
-        other = merged.get(spread.object)
-        merged[spread.object] = spread if other is None else _add(other, spread)
-    return Growth(
-        tuple(merged[name] for name in sorted(merged)),
-        tuple(note for part in parts for note in part.notes),
-    )
-
-
-def _add(one: Spread, other: Spread) -> Spread:
-    amounts = dict(one.amounts)
-    for part, amount in other.amounts.items():
-        amounts[part] = amounts[part] + amount if part in amounts else amount
-    return Spread(
-        one.object,
-        amounts,
-        one.over + other.over,
-        one.covered + other.covered,
-        one.broken + other.broken,
-        Shares(
-            np.concatenate([one.readings.column, other.readings.column]),
-            np.concatenate([one.readings.share, other.readings.share]),
-        ),
-    )
 
 
 def build(frame: Frame, sums: Numbers | HeatCounts) -> Answer:

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from ..errors import FormatError, IolabError, UsageError
 from ..files import map_regular
@@ -26,7 +26,9 @@ from ..recording.base.counts import HeatCounts
 from ..recording.base.grids import Grid
 from .engine.windows import Window
 from .question import Question, places_asked
-from .tiers.readings import Spread
+
+if TYPE_CHECKING:
+    from .tiers.readings import Spread
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,33 @@ class Tier(Protocol):
 
     def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
         """What is read for spans, for people."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A tier that has no sums for a question, and why. No tier is read for it."""
+
+    name: str
+    reason: str
+
+    def frame(self, question: Question) -> str:
+        """As `Tier.frame`."""
+        return self.reason
+
+    def covers(self, frame: Frame) -> str:
+        """As `Tier.covers`."""
+        return self.reason
+
+    def cost(self, frame: Frame, span: Span) -> None:
+        """As `Tier.cost`."""
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> NoReturn:
+        """It is never read, as it covers nothing."""
+        raise AssertionError(self.reason)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return ()
 
 
 @dataclass(frozen=True)

@@ -376,6 +376,11 @@ class Question:
         return None if self.statistic is None else self.statistic.entry
 
     @property
+    def is_counted(self) -> bool:
+        """Whether counters may have the answer."""
+        return self.entry is not None and self.entry.counter is not None
+
+    @property
     def breakdown(self) -> str | None:
         """The field that divides the answer."""
         return self.y if self.statistic is None else self.statistic.breakdown

@@ -420,7 +420,8 @@ def test_a_plan_is_printed_as_text_and_json(
     assert run(command) == 0
     text = capsys.readouterr().out
     assert text.startswith("io.ops[process]: answered by roll-ups and events\n")
-    assert "reads sealed events from" in text
+    assert "reads roll-ups of 1s from 2023-11-14T00:00:00.000 to " in text
+    assert "reads sealed events from 2023-11-14T00:" in text
     assert "600 rows" in text
     assert run([*command, "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..base.output import tell, tell_as
@@ -31,7 +32,9 @@ def explain(opened: Trace | Recording, question: Question, style: str) -> None:
 
 def lines(plan: Plan) -> list[str]:
     """A plan for people."""
-    rows = [f"{plan.frame.question.statistic}: answered by {' and '.join(plan.tiers)}"]
+    *tiers, last = plan.tiers or ("nothing",)
+    names = f"{', '.join(tiers)} and {last}" if tiers else last
+    rows = [f"{plan.frame.question.statistic}: answered by {names}"]
     rows += [f"  reads {_part(part)}" for part in plan.parts()]
     rows += [f"  not {name}: {reason}" for name, reason in plan.refusals]
     rows += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
@@ -39,15 +42,24 @@ def lines(plan: Plan) -> list[str]:
 
 
 def _part(part: Part) -> str:
-    from ...statistics.answers.json_form import seconds
     from ...units import format_quantity
 
     span = (
         ""
         if part.first_ns is None or part.until_ns is None
-        else f" from {seconds(part.first_ns)} s to {seconds(part.until_ns)} s"
+        else f" from {_moment(part.first_ns)} to {_moment(part.until_ns)}"
     )
     rows = "an unknown number of rows" if part.rows is None else f"{part.rows:,} rows"
     size = "of unknown size" if part.bytes is None else format_quantity(part.bytes, "B")
     files = "in memory" if not part.files else f"{part.files} file{'' if part.files == 1 else 's'}"
     return f"{part.name}{span}: {rows}, {size}, {files}"
+
+
+def _moment(ns: int) -> str:
+    """A time as `--from` takes it, in milliseconds; seconds of a clock of its own."""
+    from ...statistics.answers.answers import OWN_CLOCK_NS
+    from ...statistics.answers.json_form import seconds
+
+    if ns < OWN_CLOCK_NS:
+        return f"{seconds(ns)} s"
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{ns // 10**6 % 1000:03}"

@@ -289,7 +289,11 @@ class Sessions:
         return last if last is not None and last["until_ns"] is None else None
 
 
-def facts_identity(path: Path) -> tuple[int, int, int, int] | None:
+FactsIdentity: TypeAlias = tuple[int, int, int, int] | None
+"""Inode, size and times of change of a `recording.json`; None where there is none."""
+
+
+def facts_identity(path: Path) -> FactsIdentity:
     """Which `recording.json` there is: it is replaced as a whole."""
     try:
         status = (path / FACTS).stat()

@@ -145,6 +145,8 @@ def _or_kept(recording: Recording, found: Available) -> Available:
     from .query import roll_ups_of
 
     roll_ups = roll_ups_of(recording)
+    if roll_ups is None:
+        return found
     plain = parse(found.entry.name)
     try:
         kept = {

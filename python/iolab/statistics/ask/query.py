@@ -30,12 +30,10 @@ from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
 from ..engine.windows import filters_of, sql_of
 from ..execute import execute
-from ..kept.files.paths import stamp
+from ..kept.files.paths import DEFINITIONS, LIST, NO_STATISTICS, STATE, has_statistics, stamp
 from ..language.fields import QUANTIZED, missing, near
-from ..plan import Plan, Tier, plan
+from ..plan import Absent, Plan, Tier, plan
 from ..question import COLUMNS, Filter, Question, Statistic, check_interval, parse, places_asked
-from ..tiers import trace_tier
-from ..tiers.counters import Counters
 from ..tiers.events import Events, GrowingEvents
 from ..tiers.segment_maps import SegmentMaps
 from .aliases import DiskGroups, host_names
@@ -106,7 +104,7 @@ def trouble(events: Trace | Recording) -> tuple[str, ...]:
     if isinstance(events, Trace):
         return ()
     kept: tuple[str, ...] = ()
-    if (events.path / "histograms").is_dir():
+    if any((events.path / name).exists() for name in (DEFINITIONS, STATE, LIST)):
         # not for recordings without: what it needs takes its time to load
         from ..kept import recorded
 
@@ -382,41 +380,54 @@ def plan_of(events: Trace | Recording, question: Question, *, kept: bool = True)
 
     def make_plan() -> Plan:
         frozen = events.frozen() if isinstance(events, Recording) else events
-        return plan(question, tiers_of(frozen, kept=kept))
+        return plan(question, tiers_of(frozen, kept=kept, counted=question.is_counted))
 
     return retry(make_plan)
 
 
 def _execute(events: Trace | Recording, question: Question, kept: bool) -> Answer:
-    return execute(question, tiers_of(events, kept=kept))
+    return execute(question, tiers_of(events, kept=kept, counted=question.is_counted))
 
 
-def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
-    """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
+def tiers_of(events: Trace | Recording, *, kept: bool = True, counted: bool = True) -> list[Tier]:
+    """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer.
+    `counted`: whether statistics of counters are asked."""
+    # tiers that do not answer are not loaded: it takes longer than a short answer
     if isinstance(events, Trace):
-        return [trace_tier.TraceEvents(events)]
-    exact: list[Tier]
+        from ..tiers.trace_tier import TraceEvents
+
+        return [TraceEvents(events)]
+    counters: Tier = Absent("counters", "no counters of this are asked")
+    if counted:
+        from ..tiers.counters import Counters
+
+        counters = Counters(events)
+    maps: Tier
     if events.in_archive:
         from ..tiers.archived import ArchiveMaps
 
-        exact = [Counters(events), ArchiveMaps(events), events_of(events)]
+        maps = ArchiveMaps(events)
     else:
-        exact = [Counters(events), SegmentMaps(events), events_of(events)]
-    return [roll_ups_of(events), *exact] if kept else exact
+        maps = SegmentMaps(events)
+    exact = [counters, maps, events_of(events)]
+    if not kept:
+        return exact
+    return [roll_ups_of(events) or Absent("roll-ups", NO_STATISTICS), *exact]
 
 
-def roll_ups_of(recording: Recording) -> RollUps:
-    """The tier of the kept statistics of a recording."""
-    # not for traces: what it needs takes its time to load
-    if not recording.in_archive:
-        from ..kept.roll_ups import RollUps
+def roll_ups_of(recording: Recording) -> RollUps | None:
+    """The tier of the kept statistics of a recording, if it has them."""
+    if recording.in_archive:
+        from ...archive.recordings import ArchivedEvents
+        from ..kept.archived import ArchivedRollUps
 
-        return RollUps(recording)
-    from ...archive.recordings import ArchivedEvents
-    from ..kept.archived import ArchivedRollUps
+        assert isinstance(recording, ArchivedEvents)
+        return ArchivedRollUps(recording)
+    if not has_statistics(recording.path):
+        return None
+    from ..kept.roll_ups import RollUps
 
-    assert isinstance(recording, ArchivedEvents)
-    return ArchivedRollUps(recording)
+    return RollUps(recording)
 
 
 def events_of(recording: Recording) -> Events:
@@ -455,6 +466,8 @@ def scan(
     """What `read` makes of the events of a question under conditions. A trace can be read once in
     it; of a recording it is called again where a file turns out to be damaged."""
     if isinstance(events, Trace):
+        from ..tiers import trace_tier
+
         name = trace_tier.source_name(events, question.entry, question.source)
         core, rest = trace_tier.conditions(events, filters, question.span)
         texts, bound = sql_of(rest)

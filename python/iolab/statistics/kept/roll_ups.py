@@ -29,7 +29,7 @@ from ..tiers.readings import Shares, Spread
 from ..tiers.segment_maps import LONG_SCAN, SegmentMaps
 from .coverage import Held, choose_kept, held_of, is_counted
 from .files.listed import part_of
-from .files.paths import BITS, DEFINITIONS, MOST_KEYS, STATE, TIERS, Tier, form_of
+from .files.paths import BITS, MOST_KEYS, NO_STATISTICS, TIERS, Tier, form_of, has_statistics
 
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""
@@ -98,7 +98,7 @@ class RollUps:
     @property
     def has_statistics(self) -> bool:
         """Whether the recording has kept statistics."""
-        return all((self._recording.path / name).is_file() for name in (DEFINITIONS, STATE))
+        return has_statistics(self._recording.path)
 
     @property
     def maps(self) -> SegmentMaps:
@@ -116,7 +116,7 @@ class RollUps:
         if (question.low, question.high, question.buckets) != (None, None, None):
             return "roll-ups have no parts of a map"
         if not self.has_statistics:
-            return "the recording has no kept statistics"
+            return NO_STATISTICS
         events = preference(snapshot(self._recording).sources)
         source = question.source or (events[0] if events else None)
         question = replace(question, source=source)
@@ -174,7 +174,7 @@ class RollUps:
         """As `frame`, for a statistic."""
         recording = self._recording
         if not self.has_statistics:
-            return "the recording has no kept statistics"
+            return NO_STATISTICS
         try:
             candidates = self.find_statistics(asked, question.source)
         except ResultsError as error:

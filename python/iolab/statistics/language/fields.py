@@ -7,15 +7,13 @@ is not counted again), and which one a condition means.
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ... import _core
-from ...formats.core.device_names import choose_devices
 from ...recording.base.counts import Y
 from ...recording.base.metadata import PLACES
 
@@ -122,8 +120,15 @@ def near(word: str, allowed: Iterable[str]) -> str:
     words = list(allowed)
     if not words:
         return "there are none"
-    similar = difflib.get_close_matches(word, words, 1, 0.6)
+    similar = _closest(word, words)
     return f"{f'did you mean {similar[0]!r}? ' if similar else ''}there are {', '.join(words)}"
+
+
+def _closest(word: str, words: Sequence[str]) -> list[str]:
+    """The most similar one of some words; none where none is similar."""
+    import difflib
+
+    return difflib.get_close_matches(word, words, 1, 0.6)
 
 
 _LINKS = re.compile(
@@ -147,6 +152,8 @@ def objects_in_sum(kind: str, names: Iterable[str]) -> set[str]:
     """
     objects = set(names)
     if kind == "device":
+        from ...formats.core.device_names import choose_devices
+
         return set(choose_devices(objects).counted)
     if kind == "interface":
         return {name for name in objects if not _LINKS.fullmatch(name)} or objects
@@ -176,7 +183,7 @@ def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]
     notes = []
     for name in dict.fromkeys(wanted):
         if name not in existing:
-            near = [] if not more else difflib.get_close_matches(name, existing, 1, 0.6)
+            near = _closest(name, existing) if more else []
             notes.append(
                 f"there was no {kind} '{name}' then; {f'did you mean {near[0]!r}? ' if near else ''}"
                 f"there were {', '.join(existing[:_NAMED])}{more}"

@@ -114,6 +114,35 @@ def within(spread: Spread, window: Window, spans: Sequence[Span]) -> Spread:
     )
 
 
+def merge_growth(parts: Sequence[Growth]) -> Growth:
+    """Growth of each object; parts are of different columns."""
+    merged: dict[str, Spread] = {}
+    for growth in (growth for part in parts for growth in part.spreads):
+        other = merged.get(growth.object)
+        merged[growth.object] = growth if other is None else _add_spreads(other, growth)
+    return Growth(
+        tuple(merged[name] for name in sorted(merged)),
+        tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _add_spreads(one: Spread, other: Spread) -> Spread:
+    amounts = dict(one.amounts)
+    for part, amount in other.amounts.items():
+        amounts[part] = amounts[part] + amount if part in amounts else amount
+    return Spread(
+        one.object,
+        amounts,
+        one.over + other.over,
+        one.covered + other.covered,
+        one.broken + other.broken,
+        Shares(
+            np.concatenate([one.readings.column, other.readings.column]),
+            np.concatenate([one.readings.share, other.readings.share]),
+        ),
+    )
+
+
 def samples_for(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
     """The samples that answer a statistic, None where events do.
 

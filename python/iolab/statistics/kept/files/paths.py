@@ -113,6 +113,15 @@ def files(directory: Path, tier: Tier, name: str, through: int | None = None) ->
     return kept
 
 
+NO_STATISTICS = "the recording has no kept statistics"
+"""Why roll-ups do not answer where `has_statistics` is false."""
+
+
+def has_statistics(directory: Path) -> bool:
+    """Whether a recording has kept statistics."""
+    return all((directory / name).is_file() for name in (DEFINITIONS, STATE))
+
+
 def stamp(directory: Path) -> tuple[object, ...]:
     """Changes whenever a file of what is kept does."""
     paths = [directory / name for name in (DEFINITIONS, STATE, LIST)]
