@@ -132,6 +132,10 @@ tour: setup $(STAMPS)/dev $(STAMPS)/browser ## Make build/tour.webm, a clip of a
 looks: setup $(STAMPS)/dev $(STAMPS)/browser ## Make pictures of all pages of PATHS (recordings, results, reports) in build/looks, at four widths, light and dark
 	$(PYTHON) scripts/looks.py -o build/looks $(PATHS)
 
+.PHONY: images
+images: setup $(STAMPS)/dev $(STAMPS)/browser ## Renew the pictures of the README and of the worksheet's guide; RESULTS=DIR: that of the report, too
+	$(PYTHON) scripts/images.py $(RESULTS)
+
 .PHONY: stories
 stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
 	scripts/stories

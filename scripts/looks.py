@@ -67,7 +67,8 @@ def _drag(page: Any, graph: Any, start: tuple[float, float], end: tuple[float, f
     page.mouse.up()
 
 
-def _marked(page: Any) -> None:
+def mark_slow(page: Any) -> None:
+    """Mark slow I/Os of the first map."""
     _drag(page, _graph(page), (0.6, 0.02), (0.85, 0.5))
     page.locator(".who table").first.wait_for()
 
@@ -80,7 +81,7 @@ def _odd(page: Any) -> None:
 
 
 def _listed(page: Any) -> None:
-    _marked(page)
+    mark_slow(page)
     page.locator(".list-ios").first.click()
     page.locator(".io-table tbody tr").first.wait_for()
 
@@ -115,7 +116,8 @@ def _percentiles(page: Any) -> None:
     _graph(page).locator("select.painter").select_option(label="percentiles")
 
 
-def _coloured(page: Any) -> None:
+def show_colours(page: Any) -> None:
+    """Show each device of the first map in its colour."""
     graph = _graph(page)
     graph.locator("select.by").select_option("device")
     graph.locator("h2").first.click()
@@ -128,6 +130,14 @@ def _preview(page: Any) -> None:
 
 def _welcome(page: Any) -> None:
     page.locator(".welcome .cards").wait_for()
+    settle(page)
+    if page.locator(".odd").count():
+        page.locator(".odd:not([aria-busy=true])").wait_for(timeout=60_000)
+
+
+def _start(page: Any) -> None:
+    page.locator("main h2").first.wait_for()
+    page.wait_for_function("() => !document.body.innerText.includes('still to be read')")
 
 
 def _nothing(page: Any) -> None:
@@ -144,9 +154,9 @@ WORKSHEET: dict[str, Scene] = {
     "three": (("io.ops[device]", "io.ops[offset]", "io.bytes[process]"), _nothing),
     "files": (("file.ops[latency]", "file.bytes[file]"), _nothing),
     "numbers": (("io.utilization[device]", "io.ops[queue]", "io.ops[size]"), _nothing),
-    "coloured": ((LATENCY,), _coloured),
+    "coloured": ((LATENCY,), show_colours),
     "percentiles": ((LATENCY,), _percentiles),
-    "who": ((LATENCY,), _marked),
+    "who": ((LATENCY,), mark_slow),
     "odd": ((LATENCY,), _odd),
     "list": ((LATENCY,), _listed),
     "layers": ((LATENCY,), _layers),
@@ -253,7 +263,7 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
         return not only or any(word in name for word in only)
 
     if is_wanted("start"):
-        camera.take("start", url, f"{base}/start", _nothing, whole=False)
+        camera.take("start", url, f"{base}/start", _start, whole=False)
     for number, study in enumerate(studies):
         name = f"report-{number}"
         if is_wanted(name):

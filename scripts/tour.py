@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import argparse
 import base64
-import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,8 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from bench_odd import record, workload  # noqa: E402
+from looks import CHROMIUM, service  # noqa: E402
 
-CHROMIUM = "/usr/bin/chromium"
 SIZE = {"width": 1440, "height": 900}
 SLOW_FROM = 38
 """The second of the recording in which the disk becomes slow."""
@@ -163,6 +159,7 @@ def walk(film: Film, url: str) -> None:
     page = film.page
     page.goto(url)
     page.locator(".cards .thumbnail small", has_text="up to").nth(3).wait_for()
+    page.locator(".odd .link").first.wait_for(timeout=120_000)
     film.begin()
     film.say("iolab: every I/O of a minute, 10 000 a second")
     film.rest(4)
@@ -172,11 +169,10 @@ def walk(film: Film, url: str) -> None:
     canvas = graph.locator(".plot canvas").first
     canvas.wait_for()
     film.rest(3.5)
-    film.say("What is odd here? One button compares all statistics")
-    film.click(page.get_by_role("button", name="What is odd here?"))
-    film.wait(page.locator(".odd .link").first)
-    film.rest(3.5)
-    film.say("It names the disk, and marks it")
+    film.say("What is odd here? All statistics were compared: one disk became slow")
+    page.evaluate("scrollTo(0, 0)")
+    film.rest(4)
+    film.say("A click marks its I/Os")
     film.click(page.locator(".odd .link").first)
     film.wait(page.locator(".who table").first)
     film.rest(4)
@@ -221,22 +217,6 @@ def walk(film: Film, url: str) -> None:
     film.rest(0.5)
 
 
-@contextmanager
-def service(directory: Path) -> Iterator[str]:
-    """`iolab view` of a recording; its address."""
-    home = directory / "home"
-    home.mkdir()
-    command = [sys.executable, "-m", "iolab", "view", str(directory / "recording"), "--port", "0"]
-    environment = {**os.environ, "XDG_DATA_HOME": str(home), "XDG_STATE_HOME": str(home)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-    assert process.stdout is not None
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 def clip(browser: Any, film: Film, rate: int) -> bytes:
     """The pictures as WebM, by the browser's encoder."""
     page = browser.new_page()
@@ -259,18 +239,24 @@ def clip(browser: Any, film: Film, rate: int) -> bytes:
     return base64.b64decode(text)
 
 
-def make(browser: Any, output: Path, pace: float) -> float:
-    """Write the clip; its length in seconds."""
+def record_tour(directory: Path, name: str) -> Path:
+    """A recording of that name in a directory: a minute, in which one disk becomes slow."""
     rng = np.random.default_rng(7)
     table = workload(rng)
     slow = (table["device"] == "sde") & (table["seconds"] >= SLOW_FROM)
     table["latency"][slow] += rng.gamma(4, 5e6, int(slow.sum()))
+    record(table, directory)
+    return (directory / "recording").rename(directory / name)
+
+
+def make(browser: Any, output: Path, pace: float) -> float:
+    """Write the clip; its length in seconds."""
     with tempfile.TemporaryDirectory() as name:
-        record(table, Path(name))
+        recording = record_tour(Path(name), "db-server")
         page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="no-preference")
         page.add_init_script(_OVERLAY)
         film = Film(page, pace)
-        with service(Path(name)) as url:
+        with service([recording], Path(name) / "home") as url:
             walk(film, url)
             page.close()
     output.write_bytes(clip(browser, film, 20))

@@ -90,9 +90,9 @@ def test_a_part_of_a_map_is_a_list_as_the_command_prints_it(
         # by latency, the largest first, and back
         table.get_by_role("button", name="latency").click()
         expect(table.locator("th[aria-sort=descending]")).to_contain_text("latency")
-        expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("150 µs")
+        expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("150.000")
         table.get_by_role("button", name="latency").click()
-        expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("100 µs")
+        expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("100.000")
         assert run(["query", str(place), LATENCY, "--list", "..", "--order", "offset"]) == 0
         table.get_by_role("button", name="time").click()
         page.get_by_role("button", name="The I/Os after").click()

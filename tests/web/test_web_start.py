@@ -53,6 +53,12 @@ def test_studies_lead_to_reports_and_changes_to_runs(
         first = page.locator(STUDY).first
         assert first.locator("h3").inner_text() == "results/night-10"
         assert "2 OK" in first.inner_text()
+        # each cell of the small matrix has a colour of the report's cover
+        colours = first.locator(".stamp > span").evaluate_all(
+            "cells => cells.map(cell => getComputedStyle(cell).backgroundColor)"
+        )
+        assert colours
+        assert "rgba(0, 0, 0, 0)" not in colours
         assert page.locator(STUDY).last.locator(".problem").count() == 1
         page.get_by_role("searchbox").fill("night-03")
         assert page.locator(STUDY).count() == 1

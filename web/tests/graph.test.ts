@@ -11,7 +11,7 @@ import { chosen, layerKeys } from "../src/worksheet/graph/contents";
 import { bounds, fieldsOf, rangeSteps, sheetOfHost, steps } from "../src/worksheet/graph/drill";
 import { graphKeys } from "../src/worksheet/graph/keys";
 import { cutOf, Foot, held, togetherOf } from "../src/worksheet/graph/list";
-import { boundWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
+import { boundWords, rangeWords, rowsOf, secondsOf } from "../src/worksheet/graph/rows";
 import { amount, chosenSum, rate, rowWords } from "../src/worksheet/graph/values";
 import { narrow } from "../src/worksheet/graph/who";
 import { fitting, keyed, wrapped } from "../src/worksheet/pages/export";
@@ -279,6 +279,9 @@ describe("values", () => {
 		expect(amount(0, "1")).toBe("");
 		expect(rowWords(98, 101, "", "utilization")).toBe("98 to 100 %");
 		expect(rowWords(1e6, 2e6, "ns", "latency")).toBe("1 ms to 2 ms");
+		expect(rangeWords({ low: 1e6, high: 2e6 }, "ns")).toBe("1 ms – 2 ms");
+		expect(rangeWords({ low: 7 * 2 ** 30, high: 7.5 * 2 ** 30 }, "B")).toBe("7 – 7.5 GiB");
+		expect(rangeWords({ low: 2 ** 29, high: 2 ** 30 }, "B")).toBe("512 MiB – 1 GiB");
 	});
 });
 

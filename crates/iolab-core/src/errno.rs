@@ -99,6 +99,12 @@ pub fn words(number: u32) -> String {
     name(number).map_or_else(|| format!("errno {number}"), str::to_owned)
 }
 
+/// A number without a name here is an error all the same.
+#[must_use]
+pub fn name_or_unknown(number: u64) -> &'static str {
+    u32::try_from(number).ok().and_then(name).unwrap_or("EUNKNOWN")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,24 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headline of results: what is compared first, and the sentences of the report's cover. No chart
-is made."""
+"""The headline of results: what is compared first, with sentences and colours of the report's cover.
+No chart is made."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..errors import UsageError
-from .cover.cards import cover_sentences
+from .cover.cards import cover, cover_sentences
 from .cover.obstacles import obstacles
 from .model.metric_selection import chosen_metrics
 from .model.source import Progress, Source
 from .model.statements import Sentence
 from .model.variant_selection import select
+from .page.cover_html import cell_classes
+
+MOST_MATRICES = 4
+MOST_CELLS = 300
+"""Cells of a matrix of colours; larger ones are left out."""
 
 
-def headline(results: Source, most: int) -> list[Sentence]:
-    """The first `most` sentences of the cover, in its order, after what can't be compared."""
+@dataclass(frozen=True)
+class Headline:
+    """Sentences of the cover, after what can't be compared. matrices: those of its first
+    quantities, as a title and rows of cells. Cells are classes of the page, empty where nothing was
+    measured."""
+
+    sentences: list[Sentence]
+    matrices: list[tuple[str, list[list[str]]]]
+
+
+def headline(results: Source, most: int) -> Headline:
+    """The first `most` sentences and the first matrices of the cover, in its order."""
     leading, _ = chosen_metrics(results.metrics(), results.runs)
     comparisons = compare_metrics(results, leading)
     selection = select(comparisons)
@@ -29,7 +45,23 @@ def headline(results: Source, most: int) -> list[Sentence]:
         Sentence(text=obstacle.text, tone="caution", code="obstacle")
         for obstacle in (obstacles(spoken, results.runs) if results.runs else [])
     ]
-    return [*blocked, *cover_sentences(spoken)][:most]
+    return Headline([*blocked, *cover_sentences(spoken)][:most], _matrices(spoken, results))
+
+
+def _matrices(
+    comparisons: Sequence[Comparison], results: Source
+) -> list[tuple[str, list[list[str]]]]:
+    cards = cover(comparisons, results.runs, []).cards if comparisons else []
+    matrices = [
+        (
+            f"{card.title}: {matrix.title}" if matrix.title else card.title,
+            [[cell_classes(cell) if cell else "" for cell in row] for row in matrix.cells],
+        )
+        for card in cards
+        for matrix in card.matrices
+        if 0 < len(matrix.rows) * len(matrix.columns) <= MOST_CELLS
+    ]
+    return matrices[:MOST_MATRICES]
 
 
 def compare_metrics(

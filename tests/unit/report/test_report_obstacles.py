@@ -9,7 +9,7 @@ import pytest
 
 from iolab.report.assemble import assemble
 from iolab.report.cover.obstacles import ELSE, MOST_REASONS, REMEDIES
-from iolab.report.headline import headline
+from iolab.report.headline import MOST_MATRICES, headline
 from iolab.report.model.cover_payload import Cover
 from iolab.report.page.cover_html import cover_html
 from iolab.results.evidence.model import Run
@@ -57,7 +57,19 @@ def test_results_of_invalid_runs_say_first_that_nothing_can_be_compared() -> Non
     page = cover_html(cover)
     assert page.index("Nothing can be compared") < page.index("ENOSPC")
     assert 'href="#run=0002-00000000"' in page
-    assert headline(HandMade(runs), 2)[0].text == obstacle.text
+    first = headline(HandMade(runs), 2)
+    assert first.sentences[0].text == obstacle.text
+    assert first.matrices == []
+
+
+def test_a_headline_has_the_colours_of_the_cover() -> None:
+    runs = sweep()
+    page = cover_html(cover_of(runs))
+    matrices = headline(HandMade(runs), 2).matrices
+    assert 0 < len(matrices) <= MOST_MATRICES
+    cells = [classes for _, rows in matrices for row in rows for classes in row]
+    assert cells
+    assert all(f'<td class="{classes}"' in page for classes in cells)
 
 
 def test_a_variant_without_a_run_that_counts_is_named() -> None:

@@ -6,52 +6,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.results.imports.account import Imported, account
-from iolab.results.imports.layouts.options import MeasuredRun, split_by_options, telling_options
-from iolab.results.imports.layouts.places import Place, number_repetitions
+from iolab.results.imports.account import account
 from iolab.results.imports.tree import import_files, import_tree
 from iolab.results.open.results import Results
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output
-
-
-def _put(
-    place: Path,
-    *,
-    seed: int = 0,
-    minute: int | None = None,
-    iops: float = 4000.0,
-    jobs: int = 1,
-    **options: str,
-) -> None:
-    """A result that ended at that minute, or else at one of its own: executions of 10 s follow each
-    other."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    document = json.loads(output(job(jobs=jobs, iops=iops), minute=minute, **options))
-    document["timestamp_ms"] += seed * 60_000
-    place.write_text(json.dumps(document, indent=1), "utf-8")
-
-
-def _import(
-    tree: Path, output_: Path, layout: str | Sequence[str] | None = None, **more: Any
-) -> tuple[Imported, Results]:
-    found = import_tree(tree, layout, output_, **more)
-    return found, Results(output_)
-
-
-def _accounted(found: Imported, tree: Path) -> None:
-    """Every file of the tree counts exactly once."""
-    counted = [path for paths in (*found.files.values(), *found.skipped.values()) for path in paths]
-    assert len(counted) == len(set(counted)) == sum(not path.is_dir() for path in tree.rglob("*"))
+from support.imported_trees import check_account, import_results, put_result
 
 
 def _runs(results: Results) -> list[tuple[object, ...]]:
@@ -74,7 +40,7 @@ def test_bench_fio_leaves_all_in_one_folder(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
         prefix = f"{rw}-iodepth-{depth}-numjobs-1"
-        _put(
+        put_result(
             tree / "ssd" / f"{rw}-{depth}-1.json",
             seed=number,
             rw=rw,
@@ -87,7 +53,7 @@ def test_bench_fio_leaves_all_in_one_folder(tmp_path: Path) -> None:
                 "".join(f"{ms}, 100, 1, 4096\n" for ms in range(1000, 11000, 1000))
             )
     (tree / "ssd" / "README.md").write_text("about\n")
-    found, results = _import(tree, tmp_path / "out")
+    found, results = import_results(tree, tmp_path / "out")
     assert found.layouts == ("{rw}-{iodepth:int}-1.json",)
     assert (len(found.files["results"]), len(found.files["evidence"]), found.files["unknown"]) == (
         4,
@@ -107,7 +73,7 @@ def test_bench_fio_leaves_all_in_one_folder(tmp_path: Path) -> None:
 
 def test_logs_join_by_the_words_of_their_names_where_nothing_is_echoed(tmp_path: Path) -> None:
     for depth in (1, 8):
-        _put(
+        put_result(
             tmp_path / "tree" / f"randwrite-{depth}-2.json",
             seed=depth,
             rw="randwrite",
@@ -116,7 +82,7 @@ def test_logs_join_by_the_words_of_their_names_where_nothing_is_echoed(tmp_path:
         (tmp_path / "tree" / f"randwrite-iodepth-{depth}-numjobs-2_bw.1.log").write_text(
             "1000, 100, 1, 4096\n"
         )
-    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    found, results = import_results(tmp_path / "tree", tmp_path / "out")
     assert len(found.files["evidence"]) == 2
     for run in results.runs:
         assert (
@@ -129,11 +95,13 @@ def test_an_inferred_layout_repeated_gives_the_same(tmp_path: Path) -> None:
     for number, (device, rw, depth) in enumerate(
         itertools.product(("disk-a", "disk-b"), ("randwrite", "write"), (1, 8))
     ):
-        _put(tree / device / f"{rw}-iodepth-{depth}.json", seed=number, rw=rw, iodepth=str(depth))
-    _put(tree / "other" / "deep" / "er" / "fio.json", seed=99)
-    inferred, first = _import(tree, tmp_path / "first")
+        put_result(
+            tree / device / f"{rw}-iodepth-{depth}.json", seed=number, rw=rw, iodepth=str(depth)
+        )
+    put_result(tree / "other" / "deep" / "er" / "fio.json", seed=99)
+    inferred, first = import_results(tree, tmp_path / "first")
     assert len(inferred.layouts) > 1
-    again, second = _import(tree, tmp_path / "second", inferred.layouts)
+    again, second = import_results(tree, tmp_path / "second", inferred.layouts)
     assert (inferred.is_inferred, again.is_inferred) == (True, False)
     assert [run.plan for run in first.runs] == [run.plan for run in second.runs]
     assert (dict(inferred.files), inferred.runs) == (dict(again.files), again.runs)
@@ -146,7 +114,7 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
         folder = "random" if rw == "randwrite" else "sequential"
-        _put(
+        put_result(
             tree / "old" / folder / f"{rw}-{depth}-1.json",
             seed=number,
             rw=rw,
@@ -154,7 +122,7 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
             numjobs="1",
         )
         for jobs in (1, 4):
-            _put(
+            put_result(
                 tree / "new" / f"{rw}-{depth}-{jobs}.json",
                 seed=100 + 10 * number + jobs,
                 jobs=jobs,
@@ -162,7 +130,7 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
                 iodepth=str(depth),
                 numjobs=str(jobs),
             )
-    found, results = _import(tree, tmp_path / "out")
+    found, results = import_results(tree, tmp_path / "out")
     assert len(found.layouts) == 2
     assert {name for run in results.runs for name in run.factors} == {"rw", "iodepth", "numjobs"}
     cells = [
@@ -175,7 +143,7 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
         for note in found.notes
     )
     assert any("folder2 is not a factor" in note for note in found.notes)
-    _, again = _import(tree, tmp_path / "again", found.layouts)
+    _, again = import_results(tree, tmp_path / "again", found.layouts)
     assert _runs(again) == _runs(results)
 
 
@@ -184,7 +152,7 @@ def test_fio_decides_between_layouts_and_a_given_one_that_contradicts_it_is_note
 ) -> None:
     tree = tmp_path / "tree"
     for number, (depth, jobs) in enumerate(itertools.product((1, 8), (2, 4))):
-        _put(
+        put_result(
             tree / f"x{depth}-{jobs}.json",
             seed=number,
             jobs=jobs,
@@ -192,8 +160,8 @@ def test_fio_decides_between_layouts_and_a_given_one_that_contradicts_it_is_note
             numjobs=str(jobs),
         )
     layouts = ["x{numjobs:int}-{iodepth:int}.json", "x{iodepth:int}-{numjobs:int}.json"]
-    _, results = _import(tree, tmp_path / "both", layouts)
-    found, wrong = _import(tree, tmp_path / "wrong", layouts[0])
+    _, results = import_results(tree, tmp_path / "both", layouts)
+    found, wrong = import_results(tree, tmp_path / "wrong", layouts[0])
     for run in results.runs:
         assert run.factors["iodepth"] == int(run.options["iodepth"])
         assert run.factors["numjobs"] == int(run.options["numjobs"])
@@ -204,26 +172,6 @@ def test_fio_decides_between_layouts_and_a_given_one_that_contradicts_it_is_note
         (8, 4),
     ]
     assert sum("contradicts" in note for note in found.notes) == 2
-
-
-@pytest.mark.parametrize("layout", [None, "{variant}/{repetition}.json", "{variant}/*.json"])
-def test_arms_whose_files_are_in_another_order_keep_their_pairs(
-    tmp_path: Path, layout: str | None
-) -> None:
-    for number, (variant, place) in enumerate(itertools.product(("old", "new"), range(14))):
-        depth = 1 + (place if variant == "old" else 13 - place)
-        _put(
-            tmp_path / "tree" / variant / f"{place + 1}.json",
-            seed=number,
-            iops=1000.0 * depth,
-            iodepth=str(depth),
-            rw="write",
-        )
-    _, results = _import(tmp_path / "tree", tmp_path / "out", layout)
-    comparison = compare(results.runs, "write.iops", baseline="old")
-    changes = [cell.change for cell in comparison.cells if cell.change is not None]
-    assert [change.pairs for change in changes] == [1] * 14
-    assert all(change.value == pytest.approx(0) for change in changes)
 
 
 def test_a_tree_without_a_result_names_the_command_for_what_it_has(tmp_path: Path) -> None:
@@ -244,20 +192,20 @@ def test_a_tree_without_a_result_names_the_command_for_what_it_has(tmp_path: Pat
 
 def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
     for variant in ("before", "after"):
-        _put(tmp_path / "tree" / variant / "fio.json", seed=len(variant))
+        put_result(tmp_path / "tree" / variant / "fio.json", seed=len(variant))
     (tmp_path / "tree" / "docs").mkdir()
     (tmp_path / "tree" / "docs" / "notes.txt").write_text("hello\n")
     (tmp_path / "tree" / "summary.txt").write_text("hello\n")
-    found, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}")
+    found, results = import_results(tmp_path / "tree", tmp_path / "out", "{variant}")
     assert sorted(run.variant for run in results.runs) == ["after", "before"]
     assert found.empty == ("docs",)
-    _accounted(found, tmp_path / "tree")
+    check_account(found, tmp_path / "tree")
 
 
 def test_baselines_are_known_by_their_names(tmp_path: Path) -> None:
     for number, variant in enumerate(("after", "before", "later")):
-        _put(tmp_path / "tree" / variant / "fio.json", seed=number)
-    assert _import(tmp_path / "tree", tmp_path / "out")[1].baseline == "before"
+        put_result(tmp_path / "tree" / variant / "fio.json", seed=number)
+    assert import_results(tmp_path / "tree", tmp_path / "out")[1].baseline == "before"
 
 
 # --- nothing vanishes
@@ -266,15 +214,17 @@ def test_baselines_are_known_by_their_names(tmp_path: Path) -> None:
 def test_what_no_layout_matches_is_counted_with_the_layout_that_would(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for number, (variant, jobs) in enumerate(itertools.product(("old", "new"), (1, 2))):
-        _put(tree / variant / f"{jobs}jobs" / "fio.json", seed=number, jobs=jobs)
-        _put(tree / "more" / variant / f"{jobs}jobs" / "result.out", seed=10 + number, jobs=jobs)
+        put_result(tree / variant / f"{jobs}jobs" / "fio.json", seed=number, jobs=jobs)
+        put_result(
+            tree / "more" / variant / f"{jobs}jobs" / "result.out", seed=10 + number, jobs=jobs
+        )
     (tree / "more" / "new" / "2jobs" / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
-    found, results = _import(tree, tmp_path / "out", "{variant}/{numjobs:int}jobs")
+    found, results = import_results(tree, tmp_path / "out", "{variant}/{numjobs:int}jobs")
     assert (found.runs, len(found.unmatched_files)) == (4, 4)
     assert found.files["beside-others"] == ["more/new/2jobs/iostat.txt"]
-    _accounted(found, tree)
+    check_account(found, tree)
     assert results.manifest.imported == account(found)
-    _, rest = _import(tree, tmp_path / "rest", found.suggestions)
+    _, rest = import_results(tree, tmp_path / "rest", found.suggestions)
     assert len(rest.runs) == 4
 
 
@@ -282,7 +232,7 @@ def test_files_of_others_next_to_a_result_cost_nothing(tmp_path: Path) -> None:
     """Output of other tools, an iostat that printed nothing, a list of devices, a script."""
     tree = tmp_path / "tree"
     for place in ("a", "b"):
-        _put(tree / place / "fio.json", seed=ord(place))
+        put_result(tree / place / "fio.json", seed=ord(place))
     texts = {
         "a/iostat.txt": "Linux 5.10.0 (box) \t01/02/24 \t_x86_64_\t(8 CPU)\n\n",
         "a/devices.json": "sda\nsdb\n",
@@ -297,25 +247,25 @@ def test_files_of_others_next_to_a_result_cost_nothing(tmp_path: Path) -> None:
     for path, text in texts.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text(text)
-    found, results = _import(tree, tmp_path / "out")
+    found, results = import_results(tree, tmp_path / "out")
     assert found.runs == 2
     assert {run.verdict.level for run in results.runs} == {Level.OK}
     kept = ["a/devices.json", "a/iostat.txt", "a/job.fio", "a/logs/job_bw.1.log", "a/plot.py"]
     assert sorted(found.files["evidence"]) == kept
     assert found.layouts == ("{variant}",)
-    _accounted(found, tree)
+    check_account(found, tree)
 
 
 def test_a_file_that_is_empty_or_without_jobs_costs_its_run_alone(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for depth in (1, 2, 4, 8):
-        _put(tree / f"randwrite-{depth}.json", seed=depth, rw="randwrite", iodepth=str(depth))
+        put_result(tree / f"randwrite-{depth}.json", seed=depth, rw="randwrite", iodepth=str(depth))
     (tree / "randwrite-2.json").write_text("")
     (tree / "randwrite-4.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": []}))
     (tree / "randwrite-16.json").write_text(
         json.dumps({"fio version": "fio-3.33", "client_stats": [{"jobname": "All clients"}]})
     )
-    found, results = _import(tree, tmp_path / "out")
+    found, results = import_results(tree, tmp_path / "out")
     assert len(results.runs) == 5
     assert (
         found.files["damaged"] == ["randwrite-16.json", "randwrite-2.json", "randwrite-4.json"]
@@ -334,14 +284,14 @@ def test_a_file_that_is_empty_or_without_jobs_costs_its_run_alone(tmp_path: Path
 def test_nothing_but_damage_is_a_run_that_is_invalid(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "fio.json").write_text("")
-    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    found, results = import_results(tmp_path / "tree", tmp_path / "out")
     assert (found.runs, [run.verdict.level for run in results.runs]) == (1, [Level.INVALID])
 
 
 def test_a_failed_import_leaves_nothing_that_blocks_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _put(tmp_path / "tree" / "fio.json")
+    put_result(tmp_path / "tree" / "fio.json")
     with monkeypatch.context() as patched:
         patched.setattr("iolab.results.imports.tree.write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -358,7 +308,7 @@ def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="--output-format=json"):
         import_tree(tmp_path / "tree", None, tmp_path / "out")
-    _put(tmp_path / "tree" / "fio.json")
+    put_result(tmp_path / "tree" / "fio.json")
     assert import_tree(tmp_path / "tree", None, tmp_path / "out").files["normal-output"] == [
         "out.txt"
     ]
@@ -367,258 +317,19 @@ def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
 # --- repetitions
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("layout", ["{variant}/*.json", "{variant}", None])
-def test_identical_arms_with_a_hidden_factor_decide_nothing(
-    tmp_path: Path, layout: str | None, seed: int
-) -> None:
-    """Seven depths under a layout that leaves the depth out: arms that differ by noise alone, of 1
-    % within a depth."""
-    rng = random.Random(seed)
-    for number, (variant, depth) in enumerate(
-        itertools.product(("one", "two"), (1, 2, 4, 8, 16, 32, 64))
-    ):
-        bias = 1.004 if variant == "two" else 1.0
-        _put(
-            tmp_path / "tree" / variant / f"run-of-{depth}.json",
-            seed=number,
-            iops=1000.0 * depth * bias * rng.gauss(1, 0.01),
-            iodepth=str(depth),
-            rw="write",
-        )
-    found, results = _import(tmp_path / "tree", tmp_path / "out", layout)
-    assert {run.factors["iodepth"] for run in results.runs} == {
-        1,
-        2,
-        4,
-        8,
-        16,
-        32,
-        64,
-    } or layout is None
-    assert layout is None or any("'iodepth' became a factor" in note for note in found.notes)
-    for metric in ("write.iops", "write.lat.mean", "write.bw"):
-        comparison = compare(results.runs, metric, baseline="one")
-        changes = [cell.change for cell in comparison.cells if cell.change is not None]
-        assert changes
-        assert not [change for change in changes if change.decided]
-        assert {change.pairs for change in changes} == {1}
-
-
-def _put_processes(tree: Path, threads: Sequence[int], *, apart_ms: int) -> None:
-    """Results of processes that fio ran side by side, a file for each."""
-    for minute, (variant, many) in enumerate(itertools.product(("old", "new"), threads)):
-        for index in range(many):
-            place = tree / variant / f"bs_4k_num_t_{many}_index_{index}.txt"
-            _put(place, seed=10 * minute, iops=1000.0 + index, bs="4k", rw="write")
-            document = json.loads(place.read_text("utf-8"))
-            document["timestamp_ms"] = 1700000000000 + 600_000 * minute + apart_ms * index
-            place.write_text(json.dumps(document), "utf-8")
-
-
-@pytest.mark.parametrize("layout", [None, "{variant}/*_t_{threads:int}_index_{repetition:int}.txt"])
-def test_processes_that_ran_at_the_same_time_are_one_run(
-    tmp_path: Path, layout: str | None
-) -> None:
-    _put_processes(tmp_path / "tree", (1, 4), apart_ms=7)
-    found, results = _import(tmp_path / "tree", tmp_path / "out", layout)
-    assert (found.runs, len(found.files["results"])) == (4, 10)
-    if layout is None:
-        assert found.layouts == ("{variant}/bs_{bs}_num_t_{num_t:int}_index_{process:int}.txt",)
-        assert {run.plan.repetition for run in results.runs} == {1}
-        again, same = _import(tmp_path / "tree", tmp_path / "again", found.layouts)
-        assert [run.plan for run in same.runs] == [run.plan for run in results.runs]
-        assert dict(again.files) == dict(found.files)
-        threads = "num_t"
-    else:
-        threads = "threads"
-    for run in results.runs:
-        many = run.factors[threads]
-        assert run.value("write.iops") == sum(1000.0 + index for index in range(many))
-        assert run.value("littles_law") == pytest.approx(1, abs=0.01)
-        assert run.verdict.level is Level.OK
-    comparison = compare(results.runs, "write.iops", baseline="old")
-    changes = [cell.change for cell in comparison.cells if cell.change is not None]
-    assert [(change.pairs, change.decided) for change in changes] == [(1, False), (1, False)]
-    _accounted(found, tmp_path / "tree")
-
-
-def test_a_damaged_process_costs_the_run_and_repetitions_stay_repetitions(tmp_path: Path) -> None:
-    _put_processes(tmp_path / "tree", (3,), apart_ms=7)
-    damaged = tmp_path / "tree" / "old" / "bs_4k_num_t_3_index_1.txt"
-    damaged.write_text(damaged.read_text("utf-8")[:1000], "utf-8")
-    _put_processes(tmp_path / "apart", (3,), apart_ms=11_000)
-    layout = "{variant}/*_index_{process}.txt"
-    _, results = _import(tmp_path / "tree", tmp_path / "out", layout)
-    levels = [(run.variant, run.verdict.level) for run in results.runs]
-    assert sorted(levels) == [("new", Level.OK), ("old", Level.INVALID)]
-    _, apart = _import(tmp_path / "apart", tmp_path / "third")
-    assert sorted(run.plan.repetition for run in apart.runs) == [0, 0, 1, 1, 2, 2]
-
-
-@pytest.mark.slow
-def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(
-    tmp_path: Path,
-) -> None:
-    """What is decided among 10 such trees is chance of the numbers, none of the import: it is the
-    same where the layout names both factors.
-
-    The test allows a false alarm in 5 % of trees, so none or one of 10 (more: 8.6 %);
-    `test_stats_false_alarms` has the rate of many.
-    """
-    decided = 0
-    for seed in range(10):
-        rng = random.Random(seed)
-        tree = tmp_path / str(seed)
-        cells = itertools.product(("one", "two"), (1, 8), ("4k", "64k"), range(1, 4))
-        for number, (variant, depth, size, repetition) in enumerate(cells):
-            iops = 1000.0 * depth * rng.gauss(1, 0.02)
-            for file in (
-                tree / variant / f"x{number % 12:02d}-{repetition}.json",
-                tmp_path / f"named-{seed}" / variant / f"{depth}-{size}-{repetition}.json",
-            ):
-                _put(
-                    file,
-                    # the arms took turns
-                    minute=2 * (number % 12) + (variant == "two"),
-                    iops=iops,
-                    iodepth=str(depth),
-                    bs=size,
-                    filename=f"/dev/disk{number}",
-                    randseed=str(number),
-                )
-        _, results = _import(tree, tmp_path / f"out-{seed}", "{variant}/*-{repetition}.json")
-        assert {tuple(run.factors) for run in results.runs} == {("iodepth", "bs")}
-        comparison = compare(results.runs, "write.iops", baseline="one")
-        changes = [cell.change for cell in comparison.cells if cell.change is not None]
-        assert [change.pairs for change in changes] == [3] * 4
-        decided += any(change.decided for change in changes)
-        _, named = _import(
-            tmp_path / f"named-{seed}",
-            tmp_path / f"out-named-{seed}",
-            "{variant}/{iodepth:int}-{bs}-{repetition}.json",
-        )
-        named_cells = compare(named.runs, "write.iops", baseline="one").cells
-        assert [
-            (cell.change.value, cell.change.decided)
-            for cell in named_cells
-            if cell.change is not None
-        ] == [(change.value, change.decided) for change in changes]
-    assert decided <= 1
-
-
-def test_what_the_variant_alone_explains_is_no_factor(tmp_path: Path) -> None:
-    for number, (engine, repetition) in enumerate(
-        itertools.product(("libaio", "io_uring"), (1, 2, 3))
-    ):
-        _put(
-            tmp_path / "tree" / f"with-{engine}" / f"{repetition}.json",
-            seed=number,
-            ioengine=engine,
-            bs="4k" if repetition == 1 else "4096",
-        )
-    found, results = _import(
-        tmp_path / "tree", tmp_path / "out", "with-{variant}/{repetition}.json"
-    )
-    assert {tuple(run.factors) for run in results.runs} == {()}
-    assert found.differences == (
-        "variants differ in fio's ioengine (io_uring: io_uring, libaio: libaio)",
-    )
-
-
-def test_options_of_which_one_explains_the_other_are_one_factor() -> None:
-    runs = [
-        MeasuredRun(
-            "a",
-            {},
-            telling_options({"iodepth": str(depth), "size": f"{depth}g", "filename": f"/x{depth}"}),
-        )
-        for depth in (1, 2, 4)
-    ]
-    runs.append(MeasuredRun("a", {}, telling_options({"size": "8g"})))
-    assert list(split_by_options(runs)) == ["iodepth"]
-    assert [run.factors for run in runs] == [
-        {"iodepth": 1},
-        {"iodepth": 2},
-        {"iodepth": 4},
-        {"iodepth": None},
-    ]
-
-
 def test_jobs_of_other_names_are_other_measurements_where_nothing_is_echoed(tmp_path: Path) -> None:
     for number, (variant, name) in enumerate(itertools.product(("a", "b"), ("seq", "rand"))):
         place = tmp_path / "tree" / variant / f"{number % 2}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(output(job(name=name, iops=1000.0 + number)), "utf-8")
-    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}/*.json")
+    _, results = import_results(tmp_path / "tree", tmp_path / "out", "{variant}/*.json")
     assert {run.factors["section"] for run in results.runs} == {"seq", "rand"}
 
 
-@pytest.mark.parametrize("layout", ["{variant}/{repetition}.json", "{variant}/*.json", None])
-def test_a_missing_file_shifts_no_pair(tmp_path: Path, layout: str | None) -> None:
-    rates = {
-        ("old", 1): 1000.0,
-        ("old", 2): 2000.0,
-        ("old", 3): 3000.0,
-        ("new", 1): 1100.0,
-        ("new", 3): 3300.0,
-    }
-    for (variant, repetition), rate in rates.items():
-        minute = 2 * repetition + (variant == "new")
-        place = tmp_path / "tree" / variant / f"{repetition}.json"
-        _put(place, minute=minute, iops=rate, rw="write")
-    _, results = _import(tmp_path / "tree", tmp_path / "out", layout, baseline="old")
-    comparison = compare(results.runs, "write.iops", baseline="old")
-    [change] = [cell.change for cell in comparison.cells if cell.change is not None]
-    assert (change.pairs, change.dropped, round(change.value, 6)) == (2, 1, 0.1)
-
-
-def test_dates_are_repetitions(tmp_path: Path) -> None:
-    dates = {"old": ("2026-01-01", "2026-01-02", "2026-01-10"), "new": ("2026-01-01", "2026-01-10")}
-    for number, (variant, date) in enumerate(
-        (variant, date) for variant, each in dates.items() for date in each
-    ):
-        _put(tmp_path / "tree" / date / variant / "fio.json", seed=number, iops=1000.0 + number)
-    _, results = _import(tmp_path / "tree", tmp_path / "out", "{repetition}/{variant}")
-    found = {
-        (run.variant, run.plan.repetition): run.plan.extra["imported_from"] for run in results.runs
-    }
-    assert {place: path.split("/")[0] for place, path in found.items()} == {
-        ("old", 1): "2026-01-01",
-        ("old", 2): "2026-01-02",
-        ("old", 3): "2026-01-10",
-        ("new", 1): "2026-01-01",
-        ("new", 3): "2026-01-10",
-    }
-
-
-def test_repetitions_without_names_in_common_are_paired_in_order_and_said() -> None:
-    places = [
-        Place((), variant, date, "")
-        for variant, date in (("a", "d1"), ("a", "d3"), ("b", "d2"), ("b", "d4"))
-    ]
-    numbers, [note] = number_repetitions(places)
-    assert numbers == [1, 2, 1, 2]
-    assert "no names in common" in note
-
-
-def test_one_result_of_each_variant_is_one_repetition_whatever_the_files_are_called(
-    tmp_path: Path,
-) -> None:
-    for number, (variant, name) in enumerate(
-        (("a", "f.json"), ("b", "fio.json"), ("c", "f.json"), ("d", "out.json"))
-    ):
-        _put(tmp_path / "tree" / variant / name, seed=number)
-    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}")
-    assert [(run.variant, run.plan.repetition, run.plan.block) for run in results.runs] == [
-        (name, 1, 1) for name in "abcd"
-    ]
-
-
 def test_logs_that_fio_compressed_are_named(tmp_path: Path) -> None:
-    _put(tmp_path / "tree" / "a" / "fio.json", seed=1)
+    put_result(tmp_path / "tree" / "a" / "fio.json", seed=1)
     (tmp_path / "tree" / "a" / "x_lat.1.log.fz").write_bytes(b"\0\1")
-    found, _ = _import(tmp_path / "tree", tmp_path / "out")
+    found, _ = import_results(tmp_path / "tree", tmp_path / "out")
     assert [
         note
         for note in found.notes
@@ -628,15 +339,17 @@ def test_logs_that_fio_compressed_are_named(tmp_path: Path) -> None:
 
 def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
     for repetition in (1, 2):
-        _put(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)
+        put_result(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)
     (tmp_path / "tree" / "a" / "3.json").write_bytes(
         (tmp_path / "tree" / "a" / "2.json").read_bytes()
     )
-    _put(tmp_path / "tree" / "b" / "1.json", seed=7)
-    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    put_result(tmp_path / "tree" / "b" / "1.json", seed=7)
+    found, results = import_results(tmp_path / "tree", tmp_path / "out")
     assert (len(results.runs), found.files["copies"]) == (3, ["a/3.json"])
     assert any("byte by byte" in note and "a/3.json of a/2.json" in note for note in found.notes)
-    asked, results = _import(tmp_path / "tree", tmp_path / "asked", "{variant}/{repetition}.json")
+    asked, results = import_results(
+        tmp_path / "tree", tmp_path / "asked", "{variant}/{repetition}.json"
+    )
     assert (len(results.runs), "copies" in asked.files) == (4, False)
     assert any("counts as the layout says" in note for note in asked.notes)
 
@@ -656,7 +369,7 @@ def _sections(place: Path, *names: str, rate: float = 1000.0) -> None:
 
 def test_each_section_is_a_run_and_the_file_is_written_once(tmp_path: Path) -> None:
     _sections(tmp_path / "tree" / "a" / "fio.json", "seq", "rand", "mixed")
-    found, results = _import(tmp_path / "tree", tmp_path / "out")
+    found, results = import_results(tmp_path / "tree", tmp_path / "out")
     assert [(run.factors["section"], run.value("write.iops")) for run in results.runs] == [
         ("seq", 1000.0),
         ("rand", 2000.0),
@@ -668,7 +381,7 @@ def test_each_section_is_a_run_and_the_file_is_written_once(tmp_path: Path) -> N
 
 def test_a_result_alone_has_a_run_for_each_section(tmp_path: Path) -> None:
     _sections(tmp_path / "fio.json", "seq", "rand")
-    _, results = _import(tmp_path / "fio.json", tmp_path / "out")
+    _, results = import_results(tmp_path / "fio.json", tmp_path / "out")
     assert [run.factors["section"] for run in results.runs] == ["seq", "rand"]
 
 
@@ -689,7 +402,7 @@ def test_files_alone_are_compared_section_by_section(tmp_path: Path) -> None:
 
 def test_files_of_equal_names_have_different_variants(tmp_path: Path) -> None:
     for folder in ("x/one", "y/one"):
-        _put(tmp_path / folder / "fio.json", seed=len(folder))
+        put_result(tmp_path / folder / "fio.json", seed=len(folder))
     files = [tmp_path / "x/one/fio.json", tmp_path / "y/one/fio.json", tmp_path / "y/one/fio.json"]
     import_files(files, tmp_path / "out")
     assert Results(tmp_path / "out").manifest.variants == [
@@ -709,7 +422,7 @@ def test_files_of_equal_names_have_different_variants(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> None:
-    found, results = _import(foreign_archive, tmp_path / "out")
+    found, results = import_results(foreign_archive, tmp_path / "out")
     assert sum(map(len, found.files.values())) == 283
     assert not found.skipped
     assert len(found.files["results"]) == 129
@@ -726,14 +439,14 @@ def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> Non
     assert not [run.id for run in plots if run.verdict.level is Level.INVALID]
     logs = [run for run in plots if run.factors["folder2"] == "FLOPPY"]
     assert all(len(list(run.evidence.glob("*.log"))) == 5 for run in logs)
-    again, second = _import(foreign_archive, tmp_path / "again", found.layouts)
+    again, second = import_results(foreign_archive, tmp_path / "again", found.layouts)
     assert [run.plan for run in results.runs] == [run.plan for run in second.runs]
     assert dict(again.files) == dict(found.files)
 
 
 @pytest.mark.slow
 def test_the_published_study_without_a_layout(zol_archive: Path, tmp_path: Path) -> None:
-    found, results = _import(zol_archive, tmp_path / "out")
+    found, results = import_results(zol_archive, tmp_path / "out")
     assert found.layouts == (
         "{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",
     )
@@ -761,9 +474,11 @@ def test_each_variant_of_an_imported_tree_has_an_environment_of_its_own(tmp_path
     versions = [("old", "fio-3.1")] * 2 + [("new", "fio-3.37")] * 2 + [("new", "fio-3.38")]
     for number, (variant, version) in enumerate(versions):
         place = tmp_path / "tree" / variant / str(number) / "fio.json"
-        _put(place, seed=number)
+        put_result(place, seed=number)
         place.write_text(json.dumps({**json.loads(place.read_text()), "fio version": version}))
-    _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}/{repetition}/fio.json")
+    _, results = import_results(
+        tmp_path / "tree", tmp_path / "out", "{variant}/{repetition}/fio.json"
+    )
     found = [
         (
             run.variant,

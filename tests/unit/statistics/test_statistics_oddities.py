@@ -23,7 +23,7 @@ from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask import odd_words
 from iolab.statistics.ask.odd_series import Subject
 from iolab.statistics.ask.odd_words import Numbers, Statement, statements, subject_words
-from iolab.statistics.ask.oddities import Change, Oddities, oddities
+from iolab.statistics.ask.oddities import Change, Oddities, Oddity, oddities
 from iolab.statistics.ask.query import query
 from iolab.statistics.question import parse
 from iolab.statistics.tiers.trace_tier import bounds
@@ -34,6 +34,7 @@ pytestmark = pytest.mark.slow
 SECOND = 10**9
 SECONDS = 24
 RATE = 250
+START = 1_700_000_000 * SECOND
 BEGIN = 16
 """Seconds after which a fault begins."""
 
@@ -228,6 +229,19 @@ def test_changes_in_words(
     numbers = Numbers(before, since, unit, shares=shares)
     title = "offset (p5 to p95) " if quantity == "offset" else ""
     assert odd_words._change_words(change, numbers) == title + words
+
+
+@pytest.mark.parametrize(
+    ("from_ns", "until_ns", "words"),
+    [
+        (5 * SECOND, 7 * SECOND, "5.0 s to 7.0 s"),
+        (5 * SECOND, 5 * SECOND + 40 * 10**6, "5.000 s to 5.040 s"),
+        (START + 10**8, START + 10**8 + 2000, "22:13:20.100000 to 22:13:20.100002"),
+    ],
+)
+def test_begin_and_end_differ_as_printed(from_ns: int, until_ns: int, words: str) -> None:
+    oddity = Oddity(Subject("", ()), (), from_ns, until_ns, lasting=False)
+    assert odd_words._when(oddity) == words
 
 
 def test_a_quiet_time_is_chosen(tmp_path: Path) -> None:

@@ -1132,7 +1132,7 @@ export interface Statistics {
  * name: as served; title: of the study. levels: runs by verdict.
  * measured_ns: realtime of its first run, or of the last change of its directory until the study
  * is read; null where unknown.
- * sentences: the first ones of its report's cover. missing: what is missing of the study.
+ * sentences, matrices: the first ones of its report's cover. missing: what is missing of the study.
  * recordings: those in it. histories: the histories that it is an entry of. `state`: "read",
  * "waiting" until it is read, or "unreadable" with the reason in `problem`.
  */
@@ -1147,10 +1147,20 @@ export interface StudyFacts {
 	runs: number;
 	levels: Record<string, number>;
 	sentences: Sentence[];
+	matrices: StudyMatrix[];
 	missing: string[];
 	recordings: string[];
 	histories: string[];
 	problem: string;
+}
+
+/**
+ * A matrix of a report's cover. cells: rows of classes of the page, which give cells their
+ * colours; "" where nothing was measured.
+ */
+export interface StudyMatrix {
+	title: string;
+	cells: string[][];
 }
 
 /**

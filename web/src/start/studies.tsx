@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
-import type { StudyFacts } from "../generated/api";
+import type { StudyFacts, StudyMatrix } from "../generated/api";
 import { visible } from "../lib/names";
 import { historyAddress, reportAddress, served, worksheetAddress } from "./state";
 import { countWords, dateWords } from "./words";
@@ -81,6 +81,13 @@ function Study({ study }: { study: StudyFacts }) {
 			<div class="headline">
 				{study.state === "waiting" && <p class="quiet">Not read yet.</p>}
 				{study.problem && <p class="problem">{study.problem}</p>}
+				{study.matrices.length > 0 && (
+					<div class="stamps cover">
+						{study.matrices.map((matrix, i) => (
+							<Stamp key={i} matrix={matrix} />
+						))}
+					</div>
+				)}
 				{study.sentences.map((sentence) => (
 					<p key={sentence.text} class={`sentence ${sentence.tone}`} title={sentence.text}>
 						{sentence.text}
@@ -106,6 +113,26 @@ function Study({ study }: { study: StudyFacts }) {
 				</p>
 			</div>
 		</li>
+	);
+}
+
+/** A matrix of the report's cover in small: its colours. The sentences have the numbers. */
+function Stamp({ matrix: { title, cells } }: { matrix: StudyMatrix }) {
+	const columns = Math.max(1, ...cells.map((row) => row.length));
+	return (
+		<figure>
+			<div
+				class="stamp"
+				role="img"
+				aria-label={`${title}: colours of ${countWords(cells.length * columns, "cell")}`}
+				style={{ gridTemplateColumns: `repeat(${columns}, 1.4rem)` }}
+			>
+				{cells.flatMap((row, i) => row.map((classes, j) => <span key={`${i} ${j}`} class={classes} />))}
+			</div>
+			<figcaption class="quiet" title={title}>
+				{title}
+			</figcaption>
+		</figure>
 	);
 }
 

@@ -4,6 +4,7 @@
 //! As in the kernel: a table (shared by threads) maps numbers to descriptions (shared by dup and fork), and each description
 //! is of a file. A number that is in no table is not known to be of a file; it is asked for once, when it is first used.
 
+use super::call::ARGUMENTS;
 use super::follow::Follow;
 use super::ids::ById;
 use super::record::{Opened, Seen, SeenDescriptor};
@@ -281,6 +282,16 @@ impl Table {
     /// It stands for nothing that is known.
     pub fn close(&mut self, number: u32) {
         self.entries.remove(&number);
+    }
+
+    /// close_range(2) with its arguments.
+    pub fn close_range_call(&mut self, args: &[u64; ARGUMENTS]) {
+        let (first, last) = (args[0] as u32, args[1] as u32);
+        if args[2] & 4 != 0 {
+            self.close_range_on_exec(first, last);
+        } else {
+            self.close_range(first, last);
+        }
     }
 
     /// All numbers of a range.

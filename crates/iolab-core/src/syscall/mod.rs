@@ -6,6 +6,7 @@
 //! (io_uring, descriptors received from other processes, 32-bit programs) is not guessed at: where it is noticed, the offset
 //! is left out. Calls on pipes, sockets, terminals and the kernel's own files (proc, sys) are left out altogether.
 
+pub mod asked;
 pub mod call;
 pub mod descriptor;
 pub mod follow;

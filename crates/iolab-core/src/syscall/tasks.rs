@@ -262,3 +262,8 @@ impl Tasks {
         self.threads.is_empty()
     }
 }
+
+/// Whether several threads use a table: besides the process, one thread has it.
+pub fn is_shared(table: &Rc<RefCell<Table>>) -> bool {
+    Rc::strong_count(table) > 2
+}

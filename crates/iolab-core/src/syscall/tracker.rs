@@ -4,15 +4,15 @@
 //! Records are gathered and worked on once per round: by then fanotify has been read too, so every open in view has its
 //! notice, and all opens of a thread can be looked at together.
 
+use super::asked::Asked;
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{Description, Entry, Guess, Objects, Standing, Table, Why};
 use super::horizon::Horizon;
-use super::later::Later;
 use super::names::{agrees, flags_of, is_same, nameless, settle, Namer, Naming};
 use super::questions::{refute, Question, Questions, Row};
 use super::record::{comm, FileIo, Notice, Opened, Record, SeenDescriptor, SeenProcess, Timed, World};
 use super::start::Start;
-use super::tasks::{Pending, Tasks, Use};
+use super::tasks::{is_shared, Pending, Tasks, Use};
 use super::{descriptor::flag, uses};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -477,9 +477,9 @@ impl Tracker {
                     drop(table);
                     self.tasks.unshare(task);
                     let Some(thread) = self.tasks.known(task) else { return };
-                    return close_range(&mut thread.table.borrow_mut(), args);
+                    return thread.table.borrow_mut().close_range_call(args);
                 }
-                return close_range(&mut table, args);
+                return table.close_range_call(args);
             }
             Call::Unshare if args[0] & 0x400 != 0 => {
                 drop(table);
@@ -554,7 +554,7 @@ impl Tracker {
             comm: process.comm,
             pid,
             thread,
-            error: (returned < 0).then(|| error_name(returned.unsigned_abs())),
+            error: (returned < 0).then(|| crate::errno::name_or_unknown(returned.unsigned_abs())),
             call: pending.call.name(),
         };
         if waits {
@@ -589,52 +589,6 @@ impl Tracker {
             error: row.error,
             call: row.call,
         });
-    }
-}
-
-/// Whether several threads use a table: besides the process, one thread has it.
-fn is_shared(table: &Rc<RefCell<Table>>) -> bool {
-    Rc::strong_count(table) > 2
-}
-
-/// What may be asked of the machine at a record of a round.
-struct Asked<'a> {
-    world: &'a mut dyn World,
-    later: &'a OnceCell<Later>,
-    round: &'a [Timed],
-    index: usize,
-}
-
-impl Asked<'_> {
-    /// What /proc shows of a descriptor, unless that is of something else by now.
-    fn descriptor(&mut self, tasks: &mut Tasks, task: u32, number: u32) -> Option<SeenDescriptor> {
-        let Self { world, later, round, index } = self;
-        let later = later.get_or_init(|| Later::new(round));
-        let thread = tasks.known(task)?;
-        let (pid, table) = (thread.pid, Rc::clone(&thread.table));
-        let shares = |task: u32| match tasks.known(task) {
-            Some(thread) => Rc::ptr_eq(&thread.table, &table),
-            // one that was not met yet: that it may share the table is believed where nobody can tell
-            None => !later.is_apart(task) && world.task(task).is_none_or(|seen| seen.pid == pid),
-        };
-        if later.changes(*index, number, shares) {
-            return None;
-        }
-        world.descriptor(tasks.owner(task, &table), number)
-    }
-}
-
-/// A number without a name here is an error all the same.
-fn error_name(number: u64) -> &'static str {
-    u32::try_from(number).ok().and_then(crate::errno::name).unwrap_or("EUNKNOWN")
-}
-
-fn close_range(table: &mut super::descriptor::Table, args: &[u64; ARGUMENTS]) {
-    let (first, last) = (args[0] as u32, args[1] as u32);
-    if args[2] & 4 != 0 {
-        table.close_range_on_exec(first, last);
-    } else {
-        table.close_range(first, last);
     }
 }
 

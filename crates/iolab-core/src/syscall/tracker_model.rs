@@ -308,3 +308,22 @@ impl World for Kernel {
         true
     }
 }
+
+/// 100 has two numbers of a file whose open was in doubt, and runs another program, which closes the one that was opened.
+pub fn in_doubt(kernel: &mut Kernel) {
+    // three notices for four opens
+    [0, 2, 1].into_iter().for_each(|file| kernel.open(100, file, 2));
+    kernel.open(100, 1, 2 | flag::CLOSE_ON_EXEC);
+    kernel.call(100, Call::Dup2, [6, 9, 0, 0], 9);
+    let (open, _) = kernel.tables[&100][&6];
+    kernel.record(100, Record::Exec { before: 100 });
+    let table = kernel.tables.get_mut(&100).unwrap();
+    table.insert(9, (open, false));
+    table.remove(&6);
+}
+
+/// A process forks, with its descriptors.
+pub fn fork(kernel: &mut Kernel, pid: u32, child: u32) {
+    kernel.record(pid, Record::Fork { child, flags: 0, comm: name("child") });
+    kernel.tables.insert(child, kernel.tables[&pid].clone());
+}

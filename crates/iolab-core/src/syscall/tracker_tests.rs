@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The model of a kernel against random sequences of calls, and cases by name.
 
-use super::model::{name, opened, path, Kernel, Name, Open, FILES, PIPE, SILENT, STEP_NS};
+use super::model::{fork, in_doubt, name, opened, path, Kernel, Name, Open, FILES, PIPE, SILENT, STEP_NS};
 use super::*;
 use crate::syscall::record::SeenTask;
 use proptest::prelude::*;
@@ -221,24 +221,6 @@ fn after_a_loss_nothing_is_invented() {
         "the name is asked for again, the position is not known"
     );
     assert_eq!(counts.unpaired, 1);
-}
-
-/// 100 has two numbers of a file whose open was in doubt, and runs another program, which closes the one that was opened.
-fn in_doubt(kernel: &mut Kernel) {
-    // three notices for four opens
-    [0, 2, 1].into_iter().for_each(|file| kernel.open(100, file, 2));
-    kernel.open(100, 1, 2 | flag::CLOSE_ON_EXEC);
-    kernel.call(100, Call::Dup2, [6, 9, 0, 0], 9);
-    let (open, _) = kernel.tables[&100][&6];
-    kernel.record(100, Record::Exec { before: 100 });
-    let table = kernel.tables.get_mut(&100).unwrap();
-    table.insert(9, (open, false));
-    table.remove(&6);
-}
-
-fn fork(kernel: &mut Kernel, pid: u32, child: u32) {
-    kernel.record(pid, Record::Fork { child, flags: 0, comm: name("child") });
-    kernel.tables.insert(child, kernel.tables[&pid].clone());
 }
 
 fn offsets(told: &[Told]) -> Vec<Option<u64>> {

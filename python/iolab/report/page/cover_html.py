@@ -85,7 +85,7 @@ def _legend(cover: Cover) -> str:
         )
         parts.append(f'<span class="steps">{steps}</span> % {_text(cover.legend_note)}')
     if "value" in used:
-        parts.append("darker: higher")
+        parts.append("stronger colour: higher")
     if "insignificant" in used:
         parts.append('<span class="key b4 ins">~</span> not significant')
     if "untested" in used:
@@ -153,6 +153,18 @@ def _cell(cell: CoverCell | None, number: Iterator[int], has_details: bool) -> s
     if cell is None:
         return "<td></td>"
     place = next(number)
+    sign = SIGNS.get(cell.level, "") + ("~" if cell.certainty == "insignificant" else "")
+    mark = f"<small>{sign}</small>" if sign else ""
+    detail = (
+        f'<span class="sides">{_text(cell.detail)}</span>' if has_details and cell.detail else ""
+    )
+    return (
+        f'<td class="{cell_classes(cell)}" data-i="{place}">{mark}{_text(cell.text)}{detail}</td>'
+    )
+
+
+def cell_classes(cell: CoverCell) -> str:
+    """The classes that give a cell its colour: of its shade, its certainty, and its verdict."""
     state = {
         "significant": "sig",
         "insignificant": "ins",
@@ -164,15 +176,7 @@ def _cell(cell: CoverCell | None, number: Iterator[int], has_details: bool) -> s
     classes = [f"v{cell.shade}" if state == "val" else shade, state]
     if cell.level in SIGNS:
         classes.append(cell.level.lower())
-    sign = SIGNS.get(cell.level, "") + ("~" if state == "ins" else "")
-    mark = f"<small>{sign}</small>" if sign else ""
-    detail = (
-        f'<span class="sides">{_text(cell.detail)}</span>' if has_details and cell.detail else ""
-    )
-    return (
-        f'<td class="{" ".join(filter(None, classes))}" data-i="{place}">'
-        f"{mark}{_text(cell.text)}{detail}</td>"
-    )
+    return " ".join(classes)
 
 
 def _shade(shade: int) -> str:

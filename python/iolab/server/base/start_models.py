@@ -10,13 +10,21 @@ from ...report.model.statements import Sentence
 from .models import RecordingFacts, Value, VersionedModel
 
 
+class StudyMatrix(Model):
+    """A matrix of a report's cover. cells: rows of classes of the page, which give cells their
+    colours; "" where nothing was measured."""
+
+    title: str
+    cells: list[list[str]]
+
+
 class StudyFacts(Model):
     """A results directory.
 
     name: as served; title: of the study. levels: runs by verdict.
     measured_ns: realtime of its first run, or of the last change of its directory until the study
     is read; null where unknown.
-    sentences: the first ones of its report's cover. missing: what is missing of the study.
+    sentences, matrices: the first ones of its report's cover. missing: what is missing of the study.
     recordings: those in it. histories: the histories that it is an entry of. `state`: "read",
     "waiting" until it is read, or "unreadable" with the reason in `problem`.
     """
@@ -31,6 +39,7 @@ class StudyFacts(Model):
     runs: int
     levels: dict[str, int]
     sentences: list[Sentence]
+    matrices: list[StudyMatrix]
     missing: list[str]
     recordings: list[str]
     histories: list[str]

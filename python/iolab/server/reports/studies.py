@@ -26,7 +26,7 @@ from ...results.evidence.journal import FILE as JOURNAL
 from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.cache import code_key
 from ...results.open.multi_host import FILE as HOSTS
-from ..base.start_models import StudyFacts
+from ..base.start_models import StudyFacts, StudyMatrix
 from ..base.store import Store
 
 FILE = "studies.json"
@@ -197,7 +197,7 @@ def study_facts(path: Path) -> StudyFacts:
         manifest = results.manifest
         levels = Counter(run.verdict.level.value for run in results.runs)
         variants = dict.fromkeys(run.variant for run in results.runs)
-        sentences = headline(results, MOST_SENTENCES)
+        summary = headline(results, MOST_SENTENCES)
         return _blank_facts(path).model_copy(
             update={
                 "title": manifest.name,
@@ -208,7 +208,10 @@ def study_facts(path: Path) -> StudyFacts:
                 "baseline": results.baseline or "",
                 "runs": len(results.runs),
                 "levels": dict(levels),
-                "sentences": sentences,
+                "sentences": summary.sentences,
+                "matrices": [
+                    StudyMatrix(title=title, cells=cells) for title, cells in summary.matrices
+                ],
                 "missing": [] if results.standing is None else results.standing.words(),
             }
         )
@@ -236,6 +239,7 @@ def _blank_facts(path: Path) -> StudyFacts:
         runs=0,
         levels={},
         sentences=[],
+        matrices=[],
         missing=[],
         recordings=[],
         histories=[],

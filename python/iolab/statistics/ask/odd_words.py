@@ -224,16 +224,22 @@ def _quantity(value: float, unit: str, digits: int) -> str:
 
 
 def _when(oddity: Oddity) -> str:
-    begin = moment_words(oddity.from_ns)
-    return f"since {begin}" if oddity.lasting else f"{begin} to {moment_words(oddity.until_ns)}"
+    if oddity.lasting:
+        return f"since {moment_words(oddity.from_ns)}"
+    for digits in (1, 3, 6):
+        begin, end = (moment_words(moment, digits) for moment in (oddity.from_ns, oddity.until_ns))
+        if begin != end:
+            break
+    return f"{begin} to {end}"
 
 
-def moment_words(moment_ns: int) -> str:
-    """The time of day (UTC), or seconds since the start of a trace with a clock of its own."""
+def moment_words(moment_ns: int, digits: int = 1) -> str:
+    """The time of day (UTC), or seconds since the start of a trace with a clock of its own; with so
+    many digits of a second."""
     if moment_ns < OWN_CLOCK_NS:
-        return f"{moment_ns / 1e9:.1f} s"
-    tenths = moment_ns // 10**8
-    return f"{datetime.fromtimestamp(tenths // 10, UTC):%H:%M:%S}.{tenths % 10}"
+        return f"{moment_ns / 1e9:.{digits}f} s"
+    seconds, part = divmod(moment_ns // 10 ** (9 - digits), 10**digits)
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S}.{part:0{digits}}"
 
 
 def as_data(found: Oddities, stated: Sequence[Statement]) -> dict[str, Any]:

@@ -62,7 +62,10 @@ function Graph({ spec }: { spec: GraphSpec }) {
 	// what is wrong with all of the recording is said once
 	const problems = trouble.value ? [] : [problemOf(spec).value, problem].filter(Boolean);
 	return (
-		<div class="graph" style={{ "--panel": `${panelWidth.value}rem` }}>
+		<div
+			class={problems.length > 0 && !answer ? "graph refused" : "graph"}
+			style={{ "--panel": `${panelWidth.value}rem` }}
+		>
 			<div class="graph-head">
 				<h2 title={name}>
 					{titleOf(answer?.statistic ?? spec.statistic)} <code>{name}</code>
@@ -94,7 +97,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 			<WhoIsThis spec={spec} map={content instanceof Heat && answer?.kind === "map" ? answer.group : null} />
 			{content instanceof Heat && <IoList spec={spec} y={content.look.group.y} unit={content.look.group.unit} />}
 			{state.subSecond.value && <SubSecondView spec={spec} />}
-			{spec.hierarchy && pathField(spec) && <HierarchyView spec={spec} />}
+			{spec.hierarchy && pathField(spec) && problems.length === 0 && <HierarchyView spec={spec} />}
 			<Menu spec={spec} unit={answer?.kind === "map" ? (answer.group?.unit ?? "") : ""} />
 		</div>
 	);

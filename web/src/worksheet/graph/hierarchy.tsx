@@ -171,7 +171,7 @@ function Tree(shown: Shown) {
 	return (
 		<ul class="tree">
 			{top.children.map((branch) => (
-				<Twig key={branch.path} {...shown} branch={branch} depth={0} />
+				<Twig key={branch.path} {...shown} branch={branch} isOpen />
 			))}
 			{top.others > 0 && (
 				<li class="quiet">
@@ -182,9 +182,10 @@ function Tree(shown: Shown) {
 	);
 }
 
-function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: number }) {
+/** `isOpen`: whether it is open at first. A single branch in an open one is open as well. */
+function Twig({ branch, isOpen, ...shown }: Shown & { branch: Branch; isOpen: boolean }) {
 	const { spec, field, root, unit, path, onZoom } = shown;
-	const [open, setOpen] = useState(depth === 0);
+	const [open, setOpen] = useState(isOpen);
 	const { chosen, ...does } = acts(spec, field, branch);
 	const inner = holds(branch);
 	return (
@@ -219,7 +220,7 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 			{inner && open && (
 				<ul>
 					{branch.children.map((each) => (
-						<Twig key={each.path} {...shown} branch={each} depth={depth + 1} />
+						<Twig key={each.path} {...shown} branch={each} isOpen={isOpen && branch.children.length === 1} />
 					))}
 					{branch.others > 0 && (
 						<li class="quiet">

@@ -29,17 +29,24 @@ interface Column {
 	words: (io: SingleIo) => string;
 }
 
+/** A number in µs as fine as it was recorded, so that the decimals of a column are below each other. */
+const microseconds = (ns: number | null): string => {
+	if (ns === null) return "–";
+	const [whole = "", part = ""] = (ns / 1e3).toFixed(3).split(".");
+	return `${thousands(Number(whole))}.${part}`;
+};
+
 const measured = (value: number | null, unit: Unit) => (value === null ? "–" : quantity(value, unit, 5));
 const named = (name: string | null) => (name === null ? "–" : visible(name));
 
 const COLUMNS: readonly Column[] = [
 	{ order: "time", title: "time", words: (io) => clockWords(io.time_ns) },
 	{ order: "op", title: "op", words: (io) => io.op },
-	{ order: "latency", title: "latency", isNumber: true, words: (io) => measured(io.latency_ns, "ns") },
+	{ order: "latency", title: "latency (µs)", isNumber: true, words: (io) => microseconds(io.latency_ns) },
 	{ order: "size", title: "size", isNumber: true, words: (io) => measured(io.size_bytes, "B") },
 	{
 		order: "offset",
-		title: "offset",
+		title: "offset (bytes)",
 		isNumber: true,
 		words: (io) => (io.offset_bytes === null ? "–" : thousands(io.offset_bytes)),
 	},

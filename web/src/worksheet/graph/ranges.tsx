@@ -4,7 +4,7 @@ import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
 import { unrecorded } from "../recorded";
 import { Drill, Drills, Foot, walk } from "./list";
-import { boundWords, type Row, rowsOf, secondsOf } from "./rows";
+import { type Row, rangeWords, rowsOf, secondsOf } from "./rows";
 import { stateOf } from "./state";
 import { useRested } from "./use-answer";
 import { chosenSum, counted, rowWords, thousands } from "./values";
@@ -23,8 +23,8 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	if (!(content instanceof Heat)) return null;
 	const { group } = content.look;
 	const { unit, y } = group;
-	const shortWords = ({ low, high }: Row) =>
-		unit === "ns" ? `${boundWords(low, unit)} – ${boundWords(high, unit)}` : rowWords(low, high, unit, y);
+	const shortWords = (row: Row) =>
+		unit && row.high - row.low > 1 ? rangeWords(row, unit) : rowWords(row.low, row.high, unit, y);
 	const inside = (row: Row) => band.value !== null && row.low >= band.value.low && row.high <= band.value.high;
 	const pick = (row: Row, more: boolean) => {
 		const now = band.value;

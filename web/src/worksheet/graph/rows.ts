@@ -80,6 +80,13 @@ export function boundWords(value: number, unit: Unit): string {
 	return Math.abs(value / round - 1) < NEAR ? quantity(round, unit) : quantity(value, unit, 3);
 }
 
+/** A range in few digits, its unit once where both bounds have the same. */
+export function rangeWords({ low, high }: Pick<Row, "low" | "high">, unit: Unit): string {
+	const [from, to] = [boundWords(low, unit), boundWords(high, unit)];
+	const [number, symbol] = from.split(" ");
+	return `${unit === "B" && to.endsWith(` ${symbol}`) ? number : from} – ${to}`;
+}
+
 /** The buckets that begin next to round times, the same in all maps of one grid. */
 function roundBuckets(bounds: readonly number[], inner: readonly number[]): number[] {
 	const nearest = new Map<number, number>();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import { useEffect } from "preact/hooks";
 import { add, catalogue, facts, recordings } from "../../api/worksheet";
 import { Thumbnail } from "../../heatmap/thumbnail";
 import { titleOf } from "../../lib/titles";
 import { choicesOf, suggestions } from "../choices";
 import { opened } from "../dialogs/dialogs";
-import { searchOddities } from "./odd";
+import { offerOddities, SEARCHED, searchOddities } from "./odd";
 
 const WORDS: Record<string, [string, string]> = {
 	"io.ops[latency]": ["How long does I/O take?", "A heat map of each I/O: its end and its latency."],
@@ -34,14 +35,19 @@ export function Empty() {
 	const offered = suggestions(choices);
 	const others = MORE.filter((name) => choices.some((each) => each.statistic === name && !each.why));
 	const here = facts.value;
+	const events = Object.values(here?.events ?? {}).reduce((sum, count) => sum + count, 0);
+	const isSearched = here?.live === false && !here.problem && events > 0 && events <= SEARCHED;
+	useEffect(() => {
+		if (isSearched) offerOddities();
+	}, [here?.name, isSearched]);
 	// what can't be read holds nothing that could be chosen, and the page says why
 	if (here?.problem && offered.length === 0) return null;
 	return (
 		<div class="welcome">
 			<h2>{here?.live ? `I/O of ${here.host || here.name} now` : `I/O in ${here?.name ?? "this recording"}`}</h2>
 			<p class="lead">
-				Choose a first statistic{offered.length > 0 && ", or let iolab search"}. To drill down, click the handle of a
-				value. Drag over a heat map to see which processes, files and devices its I/Os come from.
+				Choose a first statistic. To drill down, click the handle of a value. Drag over a heat map to see which
+				processes, files and devices its I/Os come from.
 			</p>
 			<div class="cards">
 				{offered.map((each) => (
@@ -60,7 +66,7 @@ export function Empty() {
 					{offered.length > 0 && (
 						<button type="button" class="step" onClick={() => void searchOddities()}>
 							<strong>What is odd here?</strong> <kbd>O</kbd>
-							<span>Search all statistics for what changed most.</span>
+							<span>Search all statistics for what changed most in the time shown.</span>
 						</button>
 					)}
 					{others.length > 0 && (

@@ -18,6 +18,9 @@ const SHOWN = 3;
 /** The search for oddities: none, under way, answered or refused. */
 interface Search {
 	recording: string;
+	/** The page started the search: findings are listed, and none is shown in a graph. */
+	isOffered: boolean;
+	isClosed: boolean;
 	answer: Odd | null;
 	problem: string;
 }
@@ -25,29 +28,40 @@ interface Search {
 const search = signal<Search | null>(null);
 let stop: AbortController | null = null;
 
+/** The page searches recordings of at most so many I/Os without a click: that takes a few seconds. */
+export const SEARCHED = 5_000_000;
+
 /** Ask what is odd in the marked time of the focused graph, or in the time shown; the strongest finding is shown. */
-export async function searchOddities(): Promise<void> {
+export const searchOddities = (): Promise<void> => searchIn(markedSpan() ?? shown(), false);
+
+/** Ask what is odd in all of the recording, once; findings are listed, and none is shown in a graph. */
+export function offerOddities(): void {
+	if (search.peek()?.recording !== sheet.peek().recording) void searchIn(whole.peek(), true);
+}
+
+async function searchIn({ from, until }: Span, isOffered: boolean): Promise<void> {
 	stop?.abort();
 	stop = new AbortController();
 	const { signal: given } = stop;
 	const { recording } = sheet.peek();
-	const { from, until } = markedSpan() ?? shown();
-	search.value = { recording, answer: null, problem: "" };
+	search.value = { recording, isOffered, isClosed: false, answer: null, problem: "" };
 	const words = { recording, from: Math.max(0, Math.round(from)), to: Math.round(until) };
 	try {
 		const answer = await ask<Odd>("odd", words, given);
 		if (given.aborted) return;
-		search.value = { recording, answer, problem: "" };
+		search.value = { recording, isOffered, isClosed: false, answer, problem: "" };
 		const first = answer.oddities[0];
-		if (first) showOddity(first);
+		if (first && !isOffered) showOddity(first);
 	} catch (error) {
-		if (!given.aborted) search.value = { recording, answer: null, problem: messageOf(error) };
+		if (!given.aborted)
+			search.value = { recording, isOffered, isClosed: false, answer: null, problem: messageOf(error) };
 	}
 }
 
 function closeSearch(): void {
 	stop?.abort();
-	search.value = null;
+	// the same is not offered twice
+	if (search.value) search.value = { ...search.value, isClosed: true };
 }
 
 function markedSpan(): Span | null {
@@ -94,11 +108,16 @@ export function OdditiesPanel() {
 	const found = search.value;
 	const home = useRef<HTMLElement>(null);
 	useEffect(() => {
-		if (found) home.current?.scrollIntoView?.({ block: "nearest" });
+		if (found && !found.isOffered) home.current?.scrollIntoView?.({ block: "nearest" });
 	}, [found]);
-	if (!found || found.recording !== recording.value) return null;
+	if (!found || found.isClosed || found.recording !== recording.value) return null;
 	return (
-		<section ref={home} class="odd" aria-label="What is odd" aria-busy={!found.answer && !found.problem}>
+		<section
+			ref={home}
+			class={found.isOffered ? "odd offered" : "odd"}
+			aria-label="What is odd"
+			aria-busy={!found.answer && !found.problem}
+		>
 			<div class="odd-head">
 				<h2>What is odd here?</h2>
 				<button type="button" class="small" aria-label="Close what is odd" onClick={closeSearch}>
