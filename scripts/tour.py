@@ -195,6 +195,8 @@ def walk(film: Film, url: str) -> None:
 
     film.say("All processes in their colours")
     page.keyboard.press("Escape")
+    # keys act on the graph that was clicked last
+    graph.locator("h2").first.click()
     by = graph.locator("select.by")
     by.select_option("process")
     page.keyboard.press("Escape")
