@@ -289,7 +289,9 @@ def _summary(results: Source) -> str:
     """A sentence for each main metric, as on the report's cover; empty where there is one alone."""
     from ...report.headline import headline
 
-    sentences = [f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline(results, 12)]
+    sentences = [
+        f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline(results, 12).sentences
+    ]
     if len(sentences) < 2:
         return ""
     return "\n".join(
