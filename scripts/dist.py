@@ -102,7 +102,9 @@ def _unpack(sdist: Path, name: str) -> Path:
     place = ROOT / "build" / name
     shutil.rmtree(place, ignore_errors=True)
     with tarfile.open(sdist) as tar:
-        tar.extractall(place, filter="data")
+        # Python 3.11.2, that of Debian 12, has no filters
+        options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        tar.extractall(place, **options)
     return place / sdist.name.removesuffix(".tar.gz")
 
 
