@@ -103,8 +103,9 @@ def _unpack(sdist: Path, name: str) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     with tarfile.open(sdist) as tar:
         # Python 3.11.2, that of Debian 12, has no filters
-        options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        tar.extractall(place, **options)
+        if hasattr(tarfile, "data_filter"):
+            tar.extraction_filter = tarfile.data_filter
+        tar.extractall(place)
     return place / sdist.name.removesuffix(".tar.gz")
 
 
