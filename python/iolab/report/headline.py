@@ -35,17 +35,30 @@ class Headline:
 
 def headline(results: Source, most: int) -> Headline:
     """The first `most` sentences and the first matrices of the cover, in its order."""
+    comparisons = _shown_comparisons(results)
+    return Headline(_sentences(comparisons, results)[:most], _matrices(comparisons, results))
+
+
+def headline_sentences(results: Source) -> list[Sentence]:
+    """The sentences of the cover, in its order, after what can't be compared."""
+    return _sentences(_shown_comparisons(results), results)
+
+
+def _shown_comparisons(results: Source) -> list[Comparison]:
     leading, _ = chosen_metrics(results.metrics(), results.runs)
     comparisons = compare_metrics(results, leading)
     selection = select(comparisons)
     if selection is not None:
         comparisons = [selection.of(comparison) for comparison in comparisons]
-    spoken = main_comparisons(comparisons)
+    return main_comparisons(comparisons)
+
+
+def _sentences(comparisons: Sequence[Comparison], results: Source) -> list[Sentence]:
     blocked = [
         Sentence(text=obstacle.text, tone="caution", code="obstacle")
-        for obstacle in (obstacles(spoken, results.runs) if results.runs else [])
+        for obstacle in (obstacles(comparisons, results.runs) if results.runs else [])
     ]
-    return Headline([*blocked, *cover_sentences(spoken)][:most], _matrices(spoken, results))
+    return [*blocked, *cover_sentences(comparisons)]
 
 
 def _matrices(

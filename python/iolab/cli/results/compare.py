@@ -287,10 +287,10 @@ def _is_plain(
 
 def _summary(results: Source) -> str:
     """A sentence for each main metric, as on the report's cover; empty where there is one alone."""
-    from ...report.headline import headline
+    from ...report.headline import headline_sentences
 
     sentences = [
-        f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline(results, 12).sentences
+        f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline_sentences(results)
     ]
     if len(sentences) < 2:
         return ""

@@ -21,7 +21,7 @@ from .words import (
     size_text,
     superscript,
     test_text,
-    undecided_text,
+    undecided_cells,
 )
 
 STYLES = ("text", "markdown")
@@ -141,12 +141,8 @@ def _undecided_lines(comparison: Comparison) -> list[str]:
     has_several = len(comparison.variants) > 2
     return [
         f"  {comparison.metric.name}{f' {cell.variant}' if has_several else ''}: {text}"
-        for cell in comparison.cells
-        if (change := cell.change) is not None
-        and not change.decided
-        and change.low is not None
-        and change.reason is None
-        and (text := undecided_text(change, comparison))
+        for cell, text in undecided_cells(comparison)
+        if text
     ]
 
 

@@ -18,7 +18,7 @@ from .words import (
     scale_for,
     test_text,
     title_text,
-    undecided_text,
+    undecided_cells,
 )
 
 
@@ -199,14 +199,7 @@ def _mean_name(comparison: Comparison) -> str:
 
 def _undecided_lines(comparison: Comparison, most: int = 12) -> list[str]:
     """A line per undecided cell that has an interval: the change excluded, the blocks needed."""
-    texts = [
-        (cell, undecided_text(cell.change, comparison))
-        for cell in comparison.cells
-        if cell.change is not None
-        and not cell.change.decided
-        and cell.change.low is not None
-        and cell.change.reason is None
-    ]
+    texts = undecided_cells(comparison)
     if not texts:
         return []
     lines = ["", "~ not significant:"]

@@ -205,6 +205,18 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
     return "; ".join(parts)
 
 
+def undecided_cells(comparison: Comparison) -> list[tuple[Cell, str]]:
+    """Cells with a change that was tested and is not significant, with `undecided_text`."""
+    return [
+        (cell, undecided_text(cell.change, comparison))
+        for cell in comparison.cells
+        if cell.change is not None
+        and not cell.change.decided
+        and cell.change.low is not None
+        and cell.change.reason is None
+    ]
+
+
 def _tells(size: float, comparison: Comparison) -> bool:
     """Whether saying a change of this size is useful: a ratio beyond tenfold comes from two
     blocks and much noise."""

@@ -47,6 +47,9 @@ export function TimeGraph({
 		drawing.drawn.marked = () => requestAnimationFrame(() => reveal(place.closest(".graph")?.querySelector(".who")));
 		const observer = new ResizeObserver(drawing.ask);
 		observer.observe(place);
+		// a graph alone fills the screen below what is above it, which may grow
+		const page = place.closest("main");
+		if (page) observer.observe(page);
 		addEventListener("resize", drawing.ask);
 		// whatever is drawn is read here, so that each change of it draws again
 		const stop = effect(() => {

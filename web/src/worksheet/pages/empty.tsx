@@ -36,7 +36,8 @@ export function Empty() {
 	const others = MORE.filter((name) => choices.some((each) => each.statistic === name && !each.why));
 	const here = facts.value;
 	const events = Object.values(here?.events ?? {}).reduce((sum, count) => sum + count, 0);
-	const isSearched = here?.kind !== "hosts" && here?.live === false && !here.problem && events > 0 && events <= SEARCHED;
+	const isSearched =
+		here?.kind !== "hosts" && here?.live === false && !here.problem && events > 0 && events <= SEARCHED;
 	useEffect(() => {
 		if (isSearched) offerOddities();
 	}, [here?.name, isSearched]);
