@@ -201,7 +201,7 @@ def _near(word: str) -> str:
     group, _, rest = name.partition(".")
     has_maps = f"{group}.ops" in CATALOGUE
     if _PERCENTILE.fullmatch(name):
-        return "did you mean 'io.ops[latency]'? percentiles follow from this map: iolab heatmap --percentiles"
+        return "did you mean 'io.ops[latency]' --percentiles?"
     if name in _OTHER_WORDS:
         return f"did you mean {_OTHER_WORDS[name]!r}?"
     if name in CATALOGUE["io.ops"].breakdowns:
