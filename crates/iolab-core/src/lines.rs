@@ -4,22 +4,22 @@
 use crate::input::is_damage;
 use std::io::{self, Read};
 
-/// Bytes of a block: enough to make a read cheap, few enough to stay in a processor's own cache.
+/// Bytes of a block: large enough for cheap reads, small enough for the cache of a processor.
 pub const BLOCK: usize = 256 << 10;
-/// Longest line; what is longer is damage, or memory would grow with it.
+/// Maximum length of a line. Longer ones count as damage; otherwise memory would grow with them.
 pub const LONGEST: usize = 1 << 20;
 
-/// What `Lines::read` found.
+/// Result of `Lines::read`.
 pub enum Found<'a> {
     /// Whole lines, each with its end.
     Lines(&'a [u8]),
-    /// The last line, which has no end.
+    /// The last line, without its end.
     Cut(&'a [u8]),
     /// A line longer than `LONGEST`, skipped.
     TooLong,
-    /// Compressed data that are damaged or end early; nothing follows.
+    /// Compressed data that are damaged or end early; nothing more can be read.
     Damaged,
-    /// Nothing is left.
+    /// End of the data.
     End,
 }
 
@@ -36,7 +36,7 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// Lines of a reader, in blocks of about so many bytes.
+    /// Reads lines in blocks of about this many bytes.
     pub fn new(reader: R, block: usize) -> Self {
         let buffer = vec![0; block];
         Self { reader, buffer, filled: 0, given: 0, block, ended: false, damaged: false, skipping: false }

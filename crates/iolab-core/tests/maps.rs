@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Maps and summaries against events counted one by one, in order and in blocks on several threads.
+//! Maps and summaries compared with events counted one by one, in order and in blocks on several threads.
 
 mod support;
 
@@ -141,7 +141,7 @@ fn what_cannot_be_drawn_is_refused() {
     }
 }
 
-/// A big log with damage here and there, in a file of its own.
+/// A large log with some damage, in its own file.
 fn big() -> (std::path::PathBuf, u64) {
     use std::fmt::Write;
     let mut text = String::new();

@@ -75,7 +75,7 @@ class Builder:
             return [Done(name, None) for name in self._digests()]
         self._check()
         self._home.mkdir(parents=True, exist_ok=True)
-        with self.locked():
+        with self.lock():
             mirror, digests = find_mirror(), self._digests()
             if not (self._home / IMAGE).exists():
                 (self._stamps / "image.json").unlink(missing_ok=True)
@@ -100,7 +100,7 @@ class Builder:
         """The system that the image is made of."""
         return self._tree
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Lock the rig against other builds and starts; RunError if it is locked."""
         return _lock_file(self._home / "lock", "is being built by another iolab")
 

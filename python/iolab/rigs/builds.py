@@ -203,7 +203,7 @@ class BuildMaker:
         begin = time.monotonic()
         place = self._home / request.name
         place.mkdir(parents=True, exist_ok=True)
-        with self._builder.locked():
+        with self._builder.lock():
             is_known = self.userland(request.base) is not None
             if self.userland(request.name) is not None:
                 raise UsageError(
@@ -282,7 +282,9 @@ class BuildMaker:
         """The sources into an empty directory; the git revision they are of, empty where they are
         of none."""
         if is_known:
-            shutil.copytree(self._fetched(request.base), fresh, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(
+                self._fetch_base(request.base), fresh, symlinks=True, dirs_exist_ok=True
+            )
             return ""
         if not Path(request.base).exists():
             names = ", ".join(
@@ -299,7 +301,7 @@ class BuildMaker:
             )
         return fetch_sources(request, fresh)
 
-    def _fetched(self, base: str) -> Path:
+    def _fetch_base(self, base: str) -> Path:
         """The sources of a build of the recipe, fetched once."""
         place = (
             self._home.parent

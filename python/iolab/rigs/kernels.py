@@ -153,7 +153,7 @@ class KernelMaker:
         disk, or a kernel that the rig has already. An earlier kernel of packages remains then."""
         begin = time.monotonic()
         place = self._home / request.name
-        with self._builder.locked():
+        with self._builder.lock():
             place.mkdir(parents=True, exist_ok=True)
             (place / "build.log").write_text("", "utf-8")
             try:

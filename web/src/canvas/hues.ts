@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Colours of keys. Lightness of a map says how many, whoever they were; hue says whose they were, in shares. So the maps of
- * keys in their hues are the map of all, and one key alone has its hue at every lightness.
+ * Colours of keys. The lightness of a map shows the total count; the hue shows the shares of the keys. So the maps of keys in their
+ * hues add up to the map of all, and one key alone has its hue at every lightness.
  *
  * Mixing is done in OKLab (Ottosson 2020), where equal steps look equal.
  */
@@ -46,7 +46,7 @@ const USUAL: Record<string, Record<string, number>> = {
 	percentiles: { mean: 1, p50: 0, p90: 4, p99: 11, "p99.9": 10, max: 3 },
 };
 
-/** The place among the hues that a name has by itself. Names that differ in their last letter only have different places. */
+/** The default place of a name among the hues. Names that differ only in their last letter have different places. */
 export function placeOf(field: string, name: string): number {
 	const usual = USUAL[field]?.[name];
 	if (usual !== undefined) return usual;
@@ -58,8 +58,8 @@ export function placeOf(field: string, name: string): number {
 }
 
 /**
- * The places of names, the largest first: each has the place that it has by itself, or the next that is free. Names that have a place in
- * `before` keep it. Those for which no place is left have none.
+ * The places of names, the largest first: each has its default place, or the next free one. Names that have a place in `before`
+ * keep it. If all places are in use, a name has none.
  */
 export function placesOf(
 	field: string,
@@ -184,7 +184,7 @@ export function rampOf(colour: string, steps: readonly number[]): Lab[] {
 
 const shown = (lab: Lab) => light(lab).every((value) => value >= -1e-6 && value <= 1 + 1e-6);
 
-/** Colours of one lightness mixed by weights; what is left of 1 is grey. */
+/** Colours of one lightness mixed by weights; the rest up to 1 is grey. */
 export function mixed(lightness: number, parts: readonly (readonly [weight: number, colour: Lab])[]): Lab {
 	let [a, b] = [0, 0];
 	for (const [weight, colour] of parts) {

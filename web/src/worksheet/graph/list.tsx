@@ -15,7 +15,7 @@ interface Values {
 	sum?: ((value: number) => string) | undefined;
 }
 
-/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. Below stand what is chosen together. */
+/** Values that can be chosen, several with Shift; a menu has their next breakdowns. The chosen values together are below. */
 export function List({ spec, items, sum }: Values) {
 	const state = stateOf(spec.id);
 	const inside = useRef(false);
@@ -32,7 +32,7 @@ export function List({ spec, items, sum }: Values) {
 		state.items.value = items;
 	}, [items]);
 	const open = (item: Item, x: number, y: number) => {
-		// a percentile is no value that could be asked for
+		// a percentile is not a value of a field
 		if (hasPercentiles(spec)) return;
 		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
 	};
@@ -167,7 +167,7 @@ export const Drills = ({ label, children }: { label: string; children: Component
 		</fieldset>
 	);
 
-/** The handle of a row: it opens the menu of what can be asked next. */
+/** The handle of a row: it opens the menu of next steps. */
 export function Drill({ name, row, open }: { name: string; row: number; open: (x: number, y: number) => void }) {
 	const words = `Break down ${visible(name)}`;
 	return (
@@ -209,7 +209,7 @@ export function walk(event: KeyboardEvent): void {
 	event.stopPropagation();
 }
 
-/** The colour of a value, nothing where it has none. */
+/** The colour of a value; null if it has none. */
 export function Swatch({ colour }: { colour: string }) {
 	return (
 		<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
