@@ -149,14 +149,22 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 # botocore needs an older python-dateutil than other packages of the tests have: an environment of its own
 ARCHIVE := build/archive-test
 $(STAMPS)/archive-test: requirements/dev.lock requirements/archive-test.lock $(STAMPS)/system
-	@echo "Python packages to test archives in S3 and with Spark: about 520 MB more to fetch" >&2
+	@echo "Python packages to test archives in S3 and with Spark: about 500 MB more to fetch" >&2
 	scripts/install-python requirements/dev.lock $(ARCHIVE)
 	scripts/install-python requirements/archive-test.lock $(ARCHIVE)
 	@touch $@
 
+# A server of S3, for tests. Where it can't be built, they are skipped, and the next call tries again.
+S3_SERVER := requirements/s3-server
+S3_PROGRAM := $(CACHE)/s3-server-$(shell sha256sum $(S3_SERVER)/go.sum | cut -c1-12)/versitygw
+$(S3_PROGRAM):
+	@echo "Go modules of a server of S3: about 105 MB to fetch, 750 MB on disk once compiled" >&2
+	@go build -C $(S3_SERVER) -mod=readonly -trimpath -ldflags='-s -w' -o $@ tool || \
+	  echo "no server of S3 was built, which needs Go 1.25 or newer: tests of archives in S3 are skipped" >&2
+
 .PHONY: archive-test
-archive-test: setup $(STAMPS)/archive-test ## Test archives in S3 and with Spark, by servers on loopback that fail, are slow and are killed
-	PATH="$(abspath $(ARCHIVE))/bin:$$PATH" PYTHONPATH=python IOLAB_TEST_DEPTH=all $(ARCHIVE)/bin/python -m pytest tests/unit/archive/test_archive_s3.py tests/unit/archive/test_archive_spark.py
+archive-test: setup $(STAMPS)/archive-test $(S3_PROGRAM) ## Test archives in S3 and with Spark, by servers on loopback that fail, are slow and are killed
+	PATH="$(abspath $(ARCHIVE))/bin:$(dir $(S3_PROGRAM)):$$PATH" PYTHONPATH=python IOLAB_TEST_DEPTH=all $(ARCHIVE)/bin/python -m pytest tests/unit/archive/test_archive_s3.py tests/unit/archive/test_archive_spark.py
 
 # mkdocs and its theme alone, in an environment of their own
 MKDOCS := build/docs
@@ -250,7 +258,7 @@ fuzz: ## Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
 LOCK = $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
   --python-version 3.11
 .PHONY: lock
-lock: $(STAMPS)/venv ## Renew requirements/*.lock and crates.lock (hashes, no URLs)
+lock: $(STAMPS)/venv ## Renew requirements/*.lock, the modules of the server of S3, and crates.lock (hashes, no URLs)
 	$(LOCK) pyproject.toml --group pyproject.toml:dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml -o requirements/run.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group pyproject.toml:build -o requirements/setup.lock
@@ -259,6 +267,7 @@ lock: $(STAMPS)/venv ## Renew requirements/*.lock and crates.lock (hashes, no UR
 	$(LOCK) -c build/constraints.txt --group pyproject.toml:archive-test -o requirements/archive-test.lock
 	for group in node dist docs uv; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
 	$(PYTHON) scripts/cargo_lock.py --renew
+	cd $(S3_SERVER) && go get -tool github.com/versity/versitygw/cmd/versitygw@latest && go mod tidy
 
 .PHONY: clean
 clean: ## Remove what was built; results stay

@@ -76,6 +76,8 @@ def test_push_list_status_and_fetch(
     [
         (("list", "absent"), 3),
         (("status", "s3://bucket/x"), 2),
+        (("status", "archive:/srv/archive"), 2),
+        (("status", "db1:/srv/archive"), 2),
         (("push", "absent", "archive"), 3),
         (("fetch", "absent", "-o", "x"), 3),
         (("push", "absent", "archive", "--every", "never"), 2),

@@ -22,6 +22,7 @@ from iolab.archive.recordings import open_recordings
 from iolab.statistics.ask.query import query
 from support.depth import IS_FULL
 from support.recorded import device_in_memory
+from support.s3_server import BUCKET, reason_without, s3_server, use
 from support.waiting import recorded_events
 
 pytestmark = [
@@ -112,8 +113,22 @@ class Agent:
         return self.process.wait(300)
 
 
+@pytest.fixture(params=["directory", "s3"])
+def url(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    if request.param == "directory":
+        yield str(tmp_path / "archive")
+        return
+    if reason := reason_without():
+        pytest.skip(reason)
+    with s3_server(tmp_path / "buckets") as server:
+        use(server.port, monkeypatch)
+        yield f"s3://{BUCKET}/archive"
+
+
 @pytest.fixture
-def agents(tmp_path: Path) -> Iterator[list[Agent]]:
+def agents(tmp_path: Path, url: str) -> Iterator[list[Agent]]:
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
     with ExitStack() as stack:
@@ -122,7 +137,7 @@ def agents(tmp_path: Path) -> Iterator[list[Agent]]:
             place = tmp_path / f"disk-{host}"
             place.mkdir()
             node = stack.enter_context(device_in_memory(place))
-            started.append(Agent(host, node, tmp_path, str(tmp_path / "archive")))
+            started.append(Agent(host, node, tmp_path, url))
             stack.callback(started[-1].stop)
         yield started
 

@@ -55,11 +55,16 @@ _FAULTS = (
         "make room and push again: no row is lost or doubled",
     ),
     _fault(
-        r"accessdenied|access_denied|access denied|invalidaccesskeyid|invalid_access_key_id"
+        r"accessdenied|access_denied|access denied|invalidaccesskeyid|invalid_access_key_id|access key id"
         r"|signaturedoesnotmatch|signature_does_not_match|expiredtoken|invalidtoken"
         r"|unable to locate credentials|partialcredentials|forbidden|\b403\b",
         "the store refuses the credentials",
         "check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws, or the role of the machine",
+    ),
+    _fault(
+        r"invalid endpoint",
+        "the address of the store is not a URL",
+        "AWS_ENDPOINT_URL is such as https://s3.example.com",
     ),
     _fault(
         r"nosuchbucket|no_such_bucket|bucket does not exist",

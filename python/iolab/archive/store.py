@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from ..errors import ResultsError, UsageError
 from . import tables
+from .address import url_of
 from .faults import explain_errors
 from .tables import NAMESPACE, TABLES, Table
 
@@ -369,11 +370,24 @@ def check_address(url: str) -> None:
             raise UsageError("names no bucket", where=url, hint="s3://BUCKET/PREFIX")
     elif not url.startswith(SCHEME):
         directory = _directory(url)
-        if "://" in url.removeprefix("file://"):
+        path = url.removeprefix("file://")
+        if named := url_of(path):
+            raise UsageError(
+                "is the archive as a path of iolab query, heatmap and view",
+                where=url,
+                hint=f"name it without the word before the colon: {named}",
+            )
+        if "://" in path:
             raise UsageError(
                 "a store without a directory needs a catalog",
                 where=url,
                 hint="name one of PyIceberg's configuration: catalog:NAME",
+            )
+        if ":" in path.partition("/")[0]:
+            raise UsageError(
+                "is neither a directory nor a store",
+                where=url,
+                hint=f"s3://BUCKET/PREFIX, catalog:NAME, or ./{path} for a directory of that name",
             )
         if special := sorted(set(_SPECIAL) & set(str(directory))):
             raise UsageError(

@@ -100,6 +100,31 @@ def test_what_the_archive_lacks_is_counted_while_the_store_is_away(
     assert ContinuousPush(path, "elsewhere").progress == Progress("elsewhere")
 
 
+def test_a_first_push_that_takes_long_has_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states: list[Progress | None] = []
+
+    def look(*_: Any, **__: Any) -> Archive:
+        states.append(read_progress(tmp_path / "rec"))
+        assert run(["archive", "status", str(tmp_path / "rec")]) == 0
+        return unavailable()
+
+    monkeypatch.setattr(Archive, "open", look)
+    pushes = ContinuousPush(tmp_path / "rec", "s3://fleet/x")
+    with new_recording(tmp_path / "rec") as writer:
+        append(writer, 0)
+    for _ in range(2):
+        with pytest.raises(ResultsError):
+            pushes.step()
+    first, second = states
+    assert first is not None
+    assert second is not None
+    assert (first.archive, first.rows, first.pushed_ns) == ("s3://fleet/x", ROWS + 1, 0)
+    assert (first.error, "away" in second.error) == ("", True)
+    assert "last push never" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_damaged_segment_is_not_counted_as_archived(tmp_path: Path) -> None:
     with new_recording(tmp_path / "rec") as writer:
@@ -288,6 +313,9 @@ def test_a_recording_of_counters_is_archived_when_it_ends(
         ["--archive", "presto://x"],
         ["--archive", "a?b"],
         ["--archive", "s3://"],
+        ["--archive", "s3:/bucket/x"],
+        ["--archive", "db1:/srv/archive"],
+        ["--archive", "archive:/srv/archive"],
         ["--drop-archived"],
     ],
 )

@@ -24,9 +24,10 @@ from iolab.errors import ResultsError
 from iolab.statistics.ask.query import query
 from support.archives import record
 
-FULL, DENIED, NO_BUCKET, AWAY, MISSING = (
+FULL, DENIED, NO_ADDRESS, NO_BUCKET, AWAY, MISSING = (
     "the store is full",
     "the store refuses the credentials",
+    "the address of the store is not a URL",
     "the store has no such bucket",
     "the store does not answer",
     "a file of the archive is missing",
@@ -42,6 +43,8 @@ FULL, DENIED, NO_BUCKET, AWAY, MISSING = (
         (OSError("An error occurred (InvalidAccessKeyId) when calling GetObject"), DENIED),
         (OSError("AWS Error ACCESS_DENIED during HeadObject operation: No response body."), DENIED),
         (OSError("Unable to locate credentials"), DENIED),
+        (OSError("(XAdminUserNotFound): No user exists with the provided access key ID"), DENIED),
+        (ValueError("Invalid endpoint: 127.0.0.1:7171"), NO_ADDRESS),
         (OSError("An error occurred (NoSuchBucket) when calling GetObject"), NO_BUCKET),
         (OSError("AWS Error NETWORK_CONNECTION during UploadPart: curlCode: 52"), AWAY),
         (ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)), AWAY),

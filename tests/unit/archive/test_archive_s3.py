@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives in S3, on a server on loopback: every row exactly once, whatever is killed, away, slow or
-torn. `make archive-test` installs the server."""
+"""Archives in S3, on a server on loopback: every row exactly once, whatever is killed, away, full, slow
+or torn. `make archive-test` builds the server."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import os
 import random
 import shutil
 import signal
@@ -17,7 +15,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,17 +28,22 @@ from iolab.statistics.ask.query import query
 from iolab.statistics.question import parse
 from support.depth import depth
 from support.recordings import SECOND, START, events, samples
+from support.s3_server import (
+    BUCKET,
+    SECRET,
+    S3Server,
+    client,
+    reason_without,
+    reason_without_mounts,
+    s3_server,
+    set_variable,
+    use,
+)
 
-SERVER = shutil.which("moto_server")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        SERVER is None or importlib.util.find_spec("boto3") is None,
-        reason="no S3 server is installed: make archive-test",
-    ),
+    pytest.mark.skipif(bool(reason := reason_without()), reason=reason or ""),
 ]
-BUCKET = "recordings"
-SECRET = "a-secret-that-no-message-has"
 
 
 def record(path: Path, segments: int = 3, host: str = "db1") -> None:
@@ -66,13 +68,12 @@ class Proxy:
 
     Attributes:
         delay_s: before each part of a request is passed on. cut_after: a connection is closed
-        after so many bytes from the client, None: never. is_away: whether connections are closed.
+        after so many bytes from the client, None: never.
     """
 
     def __init__(self, port: int) -> None:
         self.delay_s = 0.0
         self.cut_after: int | None = None
-        self.is_away = False
         self._target = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -90,9 +91,6 @@ class Proxy:
             threading.Thread(target=self._connect, args=(client,), daemon=True).start()
 
     def _connect(self, client: socket.socket) -> None:
-        if self.is_away:
-            client.close()
-            return
         with client, socket.create_connection(("127.0.0.1", self._target)) as server:
             threading.Thread(target=self._copy, args=(server, client, False), daemon=True).start()
             self._copy(client, server, True)
@@ -101,8 +99,6 @@ class Proxy:
         passed = 0
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                if self.is_away:
-                    break
                 if is_upload:
                     time.sleep(self.delay_s)
                     passed += len(data)
@@ -115,62 +111,26 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert process.poll() is None
-        try:
-            socket.create_connection(("127.0.0.1", port), 0.2).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError("the S3 server does not answer")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[int]:
-    port = _free_port()
-    assert SERVER is not None
-    process = subprocess.Popen(
-        [SERVER, "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait(port, process)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3") / "buckets") as started:
+        yield started
 
 
 @pytest.fixture
-def s3(server: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """The server behind a proxy; `s3://recordings/...` leads there by the environment alone."""
-    proxy = Proxy(server)
-    for name, value in (
-        ("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}"),
-        ("AWS_ACCESS_KEY_ID", "test"),
-        ("AWS_SECRET_ACCESS_KEY", "test"),
-        ("AWS_REGION", "us-east-1"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-    ):
-        monkeypatch.setenv(name, value)
-    client().create_bucket(Bucket=BUCKET)
+def s3(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """`s3://recordings/...` leads to the server by the environment alone."""
+    use(server.port, monkeypatch)
+    return server
+
+
+@pytest.fixture
+def proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The same, by way of a proxy."""
+    proxy = Proxy(server.port)
+    use(proxy.port, monkeypatch)
     yield proxy
     proxy.close()
-
-
-def client() -> Any:
-    import boto3
-
-    return boto3.client("s3")
 
 
 def url_of(path: Path) -> str:
@@ -194,7 +154,7 @@ def start_push(path: Path, url: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", PUSH, str(path), url], stderr=subprocess.DEVNULL)
 
 
-def test_an_archive_in_s3_answers_as_the_recording(s3: Proxy, tmp_path: Path) -> None:
+def test_an_archive_in_s3_answers_as_the_recording(s3: S3Server, tmp_path: Path) -> None:
     record(tmp_path / "rec")
     url = url_of(tmp_path)
     push(tmp_path / "rec", Archive.open(url, create=True))
@@ -209,18 +169,20 @@ def test_an_archive_in_s3_answers_as_the_recording(s3: Proxy, tmp_path: Path) ->
     assert fetch(archive, tmp_path / "back", choose(archive)).samples == 15
 
 
-def test_no_credential_is_in_the_archive(s3: Proxy, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-to-find")
+def test_no_credential_is_in_the_archive(s3: S3Server, tmp_path: Path) -> None:
     record(tmp_path / "rec", segments=1)
     push(tmp_path / "rec", Archive.open(url_of(tmp_path), create=True))
     listed = client().list_objects_v2(Bucket=BUCKET, Prefix=tmp_path.name)["Contents"]
     assert len(listed) > 8
     for item in listed:
         content = client().get_object(Bucket=BUCKET, Key=item["Key"])["Body"].read()
-        assert b"a-secret-to-find" not in content
+        assert SECRET.encode() not in content
 
 
-def test_a_pusher_killed_again_and_again_leaves_each_row_once(s3: Proxy, tmp_path: Path) -> None:
+@pytest.mark.parametrize("victim", ["pusher", "store"])
+def test_what_is_killed_again_and_again_leaves_each_row_once(
+    s3: S3Server, tmp_path: Path, victim: str
+) -> None:
     record(tmp_path / "rec", segments=6)
     url = url_of(tmp_path)
     chance = random.Random(20)
@@ -230,9 +192,14 @@ def test_a_pusher_killed_again_and_again_leaves_each_row_once(s3: Proxy, tmp_pat
         try:
             process.wait(chance.uniform(0.8, 6))
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
             kills += 1
+            if victim == "pusher":
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            else:
+                s3.kill()
+                process.wait()
+                s3.start()
     assert kills
     archive = Archive.open(url, create=True)
     push(tmp_path / "rec", archive)
@@ -240,23 +207,27 @@ def test_a_pusher_killed_again_and_again_leaves_each_row_once(s3: Proxy, tmp_pat
     assert archive.read(tables.SAMPLES).num_rows == 30
 
 
-def test_pushers_of_two_recordings_do_not_lose_a_row(s3: Proxy, tmp_path: Path) -> None:
+@pytest.mark.parametrize("are_copies", [False, True])
+def test_two_pushers_lose_and_double_no_row(s3: S3Server, tmp_path: Path, are_copies: bool) -> None:
     url = url_of(tmp_path)
     Archive.open(url, create=True)
-    for host in ("a", "b"):
-        record(tmp_path / host, segments=2, host=host)
-    pushers = [start_push(tmp_path / host, url) for host in ("a", "b")]
+    record(tmp_path / "a", segments=2, host="a")
+    if are_copies:
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+    else:
+        record(tmp_path / "b", segments=2, host="b")
+    pushers = [start_push(tmp_path / name, url) for name in ("a", "b")]
     codes = [pusher.wait(240) for pusher in pushers]
-    for host, code in zip(("a", "b"), codes, strict=True):
+    for name, code in zip(("a", "b"), codes, strict=True):
         if code:
-            push(tmp_path / host, Archive.open(url))
+            push(tmp_path / name, Archive.open(url))
     archive = Archive.open(url)
     counts = {item.host: (item.segments, item.samples) for item in archive.recordings()}
-    assert counts == {"a": (2, 10), "b": (2, 10)}
-    assert archive.read(tables.EVENTS).num_rows == 400
+    assert counts == dict.fromkeys(["a"] if are_copies else ["a", "b"], (2, 10))
+    assert archive.read(tables.EVENTS).num_rows == 200 * len(counts)
 
 
-def test_a_writer_that_was_first_wins(s3: Proxy, tmp_path: Path) -> None:
+def test_a_writer_that_was_first_wins(s3: S3Server, tmp_path: Path) -> None:
     """An upload of the catalog on a version that is not the latest any more."""
     from pyiceberg.exceptions import CommitFailedException
 
@@ -276,36 +247,86 @@ def test_a_writer_that_was_first_wins(s3: Proxy, tmp_path: Path) -> None:
     assert {("first",), ("second",), ("third",)} <= set(one.list_namespaces())
 
 
-@pytest.mark.parametrize("fault", ["away", "torn"])
-def test_a_store_with_faults_costs_one_line_and_no_row(
-    s3: Proxy, tmp_path: Path, fault: str
-) -> None:
+def test_a_store_that_is_away_costs_one_line_and_no_row(s3: S3Server, tmp_path: Path) -> None:
     record(tmp_path / "rec", segments=2)
     url = url_of(tmp_path)
     archive = Archive.open(url, create=True)
-    if fault == "away":
-        s3.is_away = True
-    else:
-        s3.cut_after = 6_000
+    s3.kill()
+    try:
+        fails(tmp_path, archive, "the store does not answer")
+    finally:
+        s3.start()
+    push(tmp_path / "rec", Archive.open(url))
+    assert rows(Archive.open(url)) == (200, 200)
+
+
+def test_a_torn_upload_costs_one_line_and_no_row(proxy: Proxy, tmp_path: Path) -> None:
+    record(tmp_path / "rec", segments=2)
+    url = url_of(tmp_path)
+    archive = Archive.open(url, create=True)
+    proxy.cut_after = 6_000
+    fails(tmp_path, archive, "the store does not answer")
+    proxy.cut_after = None
+    push(tmp_path / "rec", Archive.open(url))
+    assert rows(Archive.open(url)) == (200, 200)
+
+
+@pytest.mark.skipif(
+    bool(reason := reason_without() or reason_without_mounts()), reason=reason or ""
+)
+def test_a_full_store_costs_one_line_and_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for an archive without rows only, until objects of another user are deleted."""
+    record(tmp_path / "rec", segments=2)
+    url = url_of(tmp_path)
+    with s3_server(tmp_path / "buckets", size=16 << 20) as small:
+        use(small.port, monkeypatch)
+        archive = Archive.open(url, create=True)
+        filling = fill()
+        fails(tmp_path, archive, "the store is full")
+        for key in filling:
+            client().delete_object(Bucket=BUCKET, Key=key)
+        push(tmp_path / "rec", Archive.open(url))
+        assert rows(Archive.open(url)) == (200, 200)
+
+
+def fill() -> list[str]:
+    """Put objects until there is room for a few KiB; their keys."""
+    from botocore.exceptions import ClientError
+
+    keys: list[str] = []
+    size = 8 << 20
+    while size >= 4 << 10:
+        key = f"filling/{len(keys)}"
+        try:
+            client().put_object(Bucket=BUCKET, Key=key, Body=bytes(size))
+            keys.append(key)
+        except ClientError:
+            size //= 2
+    return keys
+
+
+def fails(tmp_path: Path, archive: Archive, message: str) -> None:
+    """A push ends with one line that names the store and what is wrong with it."""
     with pytest.raises(ResultsError) as error:
         push(tmp_path / "rec", archive)
     assert "\n" not in str(error.value)
-    assert url in str(error.value)
-    s3.is_away, s3.cut_after = False, None
-    archive = Archive.open(url)
-    push(tmp_path / "rec", archive)
-    assert rows(archive) == (200, 200)
+    assert archive.url in str(error.value)
+    assert message in str(error.value)
+    assert error.value.hint
+    assert SECRET not in str(error.value)
 
 
-def test_a_slow_store_takes_its_time(s3: Proxy, tmp_path: Path) -> None:
+def test_a_slow_store_takes_its_time(proxy: Proxy, tmp_path: Path) -> None:
     record(tmp_path / "rec", segments=1)
     archive = Archive.open(url_of(tmp_path), create=True)
-    s3.delay_s = depth(1, 20) / 10
+    proxy.delay_s = depth(1, 20) / 10
     push(tmp_path / "rec", archive)
     assert rows(archive) == (100, 100)
 
 
-def test_an_address_that_is_no_archive(s3: Proxy, tmp_path: Path) -> None:
+def test_an_address_that_is_no_archive(s3: S3Server, tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match="is not an archive"):
         Archive.open(url_of(tmp_path))
     with pytest.raises(ResultsError) as error:
@@ -313,32 +334,26 @@ def test_an_address_that_is_no_archive(s3: Proxy, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_wrong_credentials_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = _free_port()
-    assert SERVER is not None
-    # after the bucket is made, requests need a known key
-    process = subprocess.Popen(
-        [SERVER, "-H", "127.0.0.1", "-p", str(port)],
-        env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        _wait(port, process)
-        for name, value in (
-            ("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}"),
-            ("AWS_ACCESS_KEY_ID", "wrong"),
-            ("AWS_SECRET_ACCESS_KEY", SECRET),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-        ):
-            monkeypatch.setenv(name, value)
-        client().create_bucket(Bucket=BUCKET)
-        with pytest.raises(ResultsError) as error:
-            Archive.open(url_of(tmp_path), create=True)
-        assert "\n" not in str(error.value)
-        assert "InvalidAccessKeyId" in str(error.value)
-        assert SECRET not in str(error.value)
-    finally:
-        process.terminate()
-        process.wait()
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("AWS_ACCESS_KEY_ID", "wrong", "the store refuses the credentials"),
+        ("AWS_SECRET_ACCESS_KEY", "wrong", "the store refuses the credentials"),
+        ("AWS_ENDPOINT_URL", "127.0.0.1:80", "the address of the store is not a URL"),
+    ],
+)
+def test_a_wrong_environment_is_one_line(
+    s3: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    message: str,
+) -> None:
+    set_variable(variable, value, monkeypatch)
+    with pytest.raises(ResultsError) as error:
+        Archive.open(url_of(tmp_path), create=True)
+    assert "\n" not in str(error.value)
+    assert message in str(error.value)
+    assert error.value.hint
+    assert SECRET not in str(error.value)

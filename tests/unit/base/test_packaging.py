@@ -80,6 +80,17 @@ def test_locks_of_packages_have_a_digest_for_each_and_no_address(root: Path) -> 
         assert len(hashed) == len(re.findall(r"^\S+==", text, re.MULTILINE)) > 0
 
 
+def test_modules_of_the_server_of_s3_have_a_digest_each_and_no_address(root: Path) -> None:
+    manifest, sums = (
+        (root / "requirements/s3-server" / name).read_text() for name in ("go.mod", "go.sum")
+    )
+    assert "://" not in manifest + sums
+    modules = re.findall(r"^(?:require |\t)(\S+) (v\S+)", manifest, re.MULTILINE)
+    digests = {tuple(line.split()[:2]) for line in sums.splitlines() if " h1:" in line}
+    assert set(modules) <= digests
+    assert any(name == "github.com/versity/versitygw" for name, _ in modules)
+
+
 def test_what_users_install_are_the_same_versions_as_in_tests(root: Path) -> None:
     pinned = {
         path: dict(re.findall(r"^(\S+)==(\S+)", path.read_text(), re.MULTILINE))

@@ -65,6 +65,9 @@ class ContinuousPush:
             if last == self._pushed_last and is_recent and not is_last:
                 self._write(replace(self.progress, tried_ns=now_ns, error=""))
                 return None
+            if not self.progress.pushed_ns:
+                # a first push to a slow store takes a minute: nothing is archived until then
+                self._write(self.progress)
             if self._archive is None or self._present is None:
                 self._archive = Archive.open(self._url, create=True)
                 self._present = PresentSegments(self._archive)

@@ -263,9 +263,9 @@ function sized(canvas: HTMLCanvasElement, size: { width: number; height: number 
 	canvas.style.height = `${size.height * zoom}px`;
 }
 
-/** Keep what is outside of a map's axis for the caption; the difference next to a map has none. */
+/** Keep what is outside of a map's axis for the caption: nothing of numbers; the difference next to a map leaves it. */
 export function tellOutside(id: string, content: Content): void {
-	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
+	if (!content.compared) stateOf(id).outside.value = content instanceof Heat ? outside(content) : "";
 }
 
 /** What is above and below the axis of a map, in words. */

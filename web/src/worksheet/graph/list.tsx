@@ -28,6 +28,7 @@ export function List({ spec, items, sum }: Values) {
 		.map((key): Item => ({ key, words, value: null, colour: "", single: true }));
 	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
 	order.current = shown.map((item) => item.key);
+	const room = roomOf(shown.map((item) => item.words));
 	useLayoutEffect(() => {
 		state.items.value = items;
 	}, [items]);
@@ -79,7 +80,7 @@ export function List({ spec, items, sum }: Values) {
 						>
 							<Swatch colour={item.colour} />
 							<Name text={item.key} />
-							<span class="number">{item.words}</span>
+							<AlignedNumber words={item.words} room={room} />
 						</button>
 					))}
 				</div>
@@ -139,6 +140,38 @@ function Name({ text }: { text: string }) {
 		<span class="name path">
 			<span class="front">{shown.slice(0, cut)}</span>
 			<span class="back">{shown.slice(cut)}</span>
+		</span>
+	);
+}
+
+/** A number in words: its whole part, its decimals, and its unit. */
+const PARTS = /^(-?\d[\d\s]*?)(\.\d+)?(\s*[^\d\s.].*)?$/;
+
+/** The longest decimals of a list's numbers, and all their units in a line each. */
+interface Room {
+	decimals: string;
+	units: string;
+}
+
+/** The room that numbers need after their whole part, so that all of a list have their points below each other. */
+export function roomOf(words: readonly string[]): Room {
+	const parts = words.map((each) => PARTS.exec(each) ?? []);
+	const decimals = parts.map((each) => each[2] ?? "");
+	return {
+		decimals: decimals.reduce((one, other) => (other.length > one.length ? other : one), ""),
+		units: [...new Set(parts.map((each) => each[3] ?? ""))].join("\n"),
+	};
+}
+
+/** A number with its point below that of the others in its list; other words as they are. */
+function AlignedNumber({ words, room }: { words: string; room: Room }) {
+	const parts = PARTS.exec(words);
+	if (!parts) return <span class="number">{words}</span>;
+	return (
+		<span class="number">
+			{parts[1]}
+			{room.decimals && <span data-room={room.decimals}>{parts[2]}</span>}
+			<span data-room={room.units}>{parts[3]}</span>
 		</span>
 	);
 }

@@ -8,6 +8,7 @@ import { lineOf, markSpan, marks, wordsOf } from "../marks";
 import { showSpan, showWhole } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
 import { follow } from "./drag";
+import "./overview.css";
 import { StripChart, stripLabel, stripWords, useStrip } from "./strip-chart";
 
 /** The shown part can be moved if it is less than this share of the strip: a live recording grows after all was shown. */
