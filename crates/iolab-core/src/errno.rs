@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_and_others_said() {
+    fn known_names_and_other_numbers() {
         assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!((words(5).as_str(), words(121).as_str(), words(4000).as_str()), ("EIO", "EREMOTEIO", "errno 4000"));
     }

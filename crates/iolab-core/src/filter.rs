@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn open_ends_and_nothing_asked() {
+    fn open_ends_and_no_condition() {
         let mut event = Event::at(-5, Op::Read);
         event.size_bytes = Some(u64::MAX);
         assert!(filter(&[]).unwrap().passes(&event));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn invalid_conditions_are_refused() {
         for (key, word) in [("colour", "red"), ("op", "jump"), ("latency", "10ms..20ms"), ("size", "")] {
             assert!(filter(&[(key, &[word])]).is_err(), "{key}={word}");
         }

@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_lies_in_its_bucket(value: u64, bits in 0u32..=16) {
+        fn a_value_is_in_its_bucket(value: u64, bits in 0u32..=16) {
             let grid = Grid::new(bits).unwrap();
             let index = grid.index(value);
             prop_assert!(grid.lower(index) <= value && value <= grid.upper(index));

@@ -224,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_gives_what_was_before_it_and_an_error() {
+    fn a_truncated_file_gives_its_content_and_an_error() {
         let text = text();
         for compress in [gzip, xz, zstd] {
-            let whole = compress(&text);
-            for cut in [8, 20, whole.len() / 2, whole.len() - 1] {
-                let (out, error) = read(whole[..cut].to_vec());
+            let compressed = compress(&text);
+            for cut in [8, 20, compressed.len() / 2, compressed.len() - 1] {
+                let (out, error) = read(compressed[..cut].to_vec());
                 assert!(is_damage(&error.expect("cut data")));
                 assert!(text.starts_with(&out));
             }

@@ -79,7 +79,7 @@ mod tests {
         }
 
         #[test]
-        fn a_value_lies_in_its_bucket(value: u64, shift in 0u32..64) {
+        fn a_value_is_in_its_bucket(value: u64, shift in 0u32..64) {
             let scale = Linear::new(shift);
             let lower = scale.lower(scale.index(value));
             prop_assert!(lower <= value && value - lower < scale.width());

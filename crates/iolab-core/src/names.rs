@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_counted() {
+    fn names_beyond_the_limit_are_counted() {
         let mut table = Table::default();
         for number in 0..LIMIT + 7 {
             table.intern(number.to_string().as_bytes());

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_counts_from_the_issue_and_who_from_the_queueing() {
+    fn latency_counts_from_the_issue_and_the_process_from_the_queueing() {
         let mut pairing = Pairing::default();
         pairing.queue(key(8), Start { process: Some(1), ..start(5) });
         pairing.issue(key(8), Start { process: Some(2), ..start(9) });
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn who_of_two_completed_is_not_guessed() {
+    fn of_two_equal_requests_the_process_is_unknown() {
         let mut pairing = Pairing::default();
         pairing.issue(key(8), start(5));
         pairing.issue(key(8), start(6));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_divided_request_keeps_who_asked() {
+    fn a_split_request_keeps_its_process() {
         let mut pairing = Pairing::default();
         pairing.queue(key(8), Start { process: Some(1), ..start(5) });
         pairing.split(key(8), 16);

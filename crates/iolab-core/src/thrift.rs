@@ -20,9 +20,9 @@ type Take<'a, 'f> = &'f mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<()>;
 impl<'a> Thrift<'a> {
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         let past = self.at.checked_add(length).ok_or(TORN)?;
-        let taken = self.bytes.get(self.at..past).ok_or(TORN)?;
+        let bytes = self.bytes.get(self.at..past).ok_or(TORN)?;
         self.at = past;
-        Ok(taken)
+        Ok(bytes)
     }
 
     fn byte(&mut self) -> Result<u8> {

@@ -5,7 +5,7 @@ use crate::error::TraceError;
 use crate::event::Sink;
 use crate::input::{self, Input};
 use crate::ledger::Ledger;
-use crate::lines::{Found, Lines, BLOCK};
+use crate::lines::{Lines, Piece, BLOCK};
 use crate::readers::blkparse::Blkparse;
 use crate::readers::blktrace::Blktrace;
 use crate::readers::csv::Csv;
@@ -262,17 +262,17 @@ impl Trace {
             Source::Blktrace(reader) => reader.step(8192, work, sink),
             Source::Text { reader, lines } => {
                 match lines.read()? {
-                    Found::Lines(block) => reader.lines(block, work, sink),
-                    Found::Cut(line) => reader.cut(line, work, sink),
-                    Found::TooLong => {
+                    Piece::Lines(block) => reader.lines(block, work, sink),
+                    Piece::Cut(line) => reader.cut(line, work, sink),
+                    Piece::TooLong => {
                         work.line += 1;
                         work.damage("a line longer than 1 MiB");
                     }
-                    Found::Damaged => {
+                    Piece::Damaged => {
                         work.line += 1;
                         work.damage("the compressed data end here, damaged or truncated");
                     }
-                    Found::End => {
+                    Piece::End => {
                         reader.finish(work, sink);
                         return Ok(false);
                     }

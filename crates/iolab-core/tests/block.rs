@@ -46,7 +46,7 @@ fn parts_are_one_io() {
 }
 
 #[test]
-fn what_failed_ends_whole() {
+fn a_failed_request_ends_as_a_whole() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(3, Point::Issue, SDA, 8, 16, "R", &[]);
     bench.at(10, Point::Complete, SDA, 8, 8, "R", &[("error", -5i64 as u64)]);
@@ -138,7 +138,7 @@ fn devices_with_bios_and_those_not_wanted() {
 }
 
 #[test]
-fn some_processes_are_left_out_by_who_asked_not_by_who_completes() {
+fn processes_are_excluded_by_queueing_not_by_completion() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(0, Point::BioQueue, SDA, 8, 8, "R", &[("common_pid", 66)]);
     bench.at(3, Point::Issue, SDA, 8, 8, "R", &[("common_pid", 10)]);
@@ -154,11 +154,11 @@ fn some_processes_are_left_out_by_who_asked_not_by_who_completes() {
 fn after_a_loss_no_latency_is_invented() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(3, Point::Issue, SDA, 8, 8, "R", &[]);
-    bench.block.lost();
+    bench.block.begin_loss();
     // the completion of the first, and the issue of another at the same position, are missing
     bench.at(10, Point::Complete, SDA, 8, 8, "R", &[]);
     bench.at(11, Point::Issue, SDA, 16, 8, "R", &[]);
-    bench.block.found();
+    bench.block.end_loss();
     bench.at(20, Point::Complete, SDA, 16, 8, "R", &[]);
     bench.whole(30, 8, "R", 10);
     let unknown = |time, sector| Io { latency: None, queue: None, submitter: None, ..read(time, sector) };
@@ -167,7 +167,7 @@ fn after_a_loss_no_latency_is_invented() {
 }
 
 #[test]
-fn a_kernel_without_a_tracepoint_or_field_is_told() {
+fn a_missing_tracepoint_or_field_is_reported() {
     let mut kernel = Kernel::read("linux-6.1");
     kernel.formats.remove("block_rq_requeue");
     assert!(Fields::find(|name| kernel.formats.get(name)).is_ok(), "an optional one");

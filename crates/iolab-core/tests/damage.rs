@@ -21,7 +21,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn named_and_told_by_content_is_the_same() {
+fn detection_by_name_and_by_content_agree() {
     let mut formats = std::collections::BTreeSet::new();
     for (name, bytes) in samples() {
         let Some(format) = detect(&bytes, &name) else { continue };

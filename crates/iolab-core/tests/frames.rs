@@ -124,7 +124,7 @@ fn the_sample_is_read_and_its_names_go_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn invalid_frames_are_refused() {
     assert!(refused(Kind::Events, b"").contains("ends early"));
     assert!(refused(Kind::Events, &[0, 0, 0, 0, 0]).contains("readable name"));
     assert!(refused(Kind::Events, &[1, b'x', 0, 0, 0, 0]).contains("without time_ns"));

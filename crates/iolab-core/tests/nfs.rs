@@ -152,7 +152,7 @@ fn recorded() -> Vec<(u64, usize, Vec<u8>)> {
 }
 
 #[test]
-fn recorded_pages_become_the_operations_that_clients_asked_for() {
+fn recorded_pages_become_the_operations_of_the_clients() {
     let mut server = Server::new();
     for (time, place, record) in recorded() {
         server.nfs.take(place, time, &record, &mut server.rows);
@@ -265,7 +265,7 @@ fn an_operation_of_nfs_3_lasts_from_its_start_to_the_reply() {
 }
 
 #[test]
-fn a_file_has_its_path_where_that_is_certain() {
+fn a_file_has_its_path_if_it_is_certain() {
     let mut server = Server::new();
     let handle = ExportNumber { kind: 1, bytes: vec![7, 0, 0, 0] }.handle(1, &[5; 8]).unwrap();
     let number = u64::from(hash(&handle));
@@ -313,7 +313,7 @@ fn the_latencies_of_a_compound_add_up() {
 }
 
 #[test]
-fn preparing_operations_are_told_where_they_fail_or_are_alone() {
+fn preparing_operations_are_reported_if_they_fail_or_are_alone() {
     let mut server = Server::new();
     server.start(0, 1, "nfsd", 4, "COMPOUND");
     server.end(10, "OP_SEQUENCE", 1, 1, 0);
@@ -349,7 +349,7 @@ fn other_services_are_left_out() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_counted_and_has_no_latency() {
+fn unmatched_records_are_counted_and_have_no_latency() {
     let mut server = Server::new();
     server.reply(5, 9);
     assert_eq!(std::mem::take(&mut server.nfs.counts.unpaired), 1, "its start was before the recording");
@@ -384,7 +384,7 @@ fn after_a_loss_no_latency_is_invented() {
 }
 
 #[test]
-fn a_kernel_that_lacks_what_is_needed_is_named() {
+fn a_missing_tracepoint_is_named() {
     let kernel = Kernel::read(KERNEL);
     for (_, name, _, needed) in POINTS {
         let fields = Fields::find(|other| kernel.formats.get(other).filter(|_| other != name));

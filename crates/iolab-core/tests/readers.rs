@@ -52,7 +52,7 @@ fn averaged_fio_logs_say_so() {
 }
 
 #[test]
-fn what_fio_values_are_is_told_by_name_and_assumed_without() {
+fn the_type_of_fio_values_is_known_by_name_or_assumed() {
     assert_eq!(read("run_bw.1.log").format, "fio-bw");
     assert_eq!(rows(&read("run_bw.1.log"))[0], (MS, None, Some(1_007_616), Some(8192), Op::Read));
     assert_eq!(read("run_iops.1.log").format, "fio-iops");
@@ -65,7 +65,7 @@ fn what_fio_values_are_is_told_by_name_and_assumed_without() {
 }
 
 #[test]
-fn microseconds_of_old_fio_are_told_by_littles_law() {
+fn microseconds_of_old_fio_are_detected_by_littles_law() {
     let old = read("old_lat.log");
     assert_eq!((old.format, old.assumptions.len()), ("fio-lat-us", 1));
     assert_eq!(rows(&old)[3], (24 * MS, Some(7_003_000), None, Some(4096), Op::Write));
@@ -274,7 +274,7 @@ fn a_table_apart_by_blanks_names_itself_and_prose_does_not() {
 }
 
 #[test]
-fn time_is_the_completion_and_the_start_can_be_said() {
+fn time_is_the_completion_unless_a_start_is_given() {
     for (columns, time) in [("time:us,latency:us", 1000), ("end:us,latency:us", 1000), ("start:us,latency:us", 1250)] {
         let read = read_bytes(b"1000 250\n", "", None, Some(columns)).unwrap();
         assert_eq!((read.events[0].time_ns, read.events[0].latency_ns), (time * 1000, Some(250_000)), "{columns}");
@@ -311,7 +311,7 @@ fn a_second_header_changes_the_columns_and_prose_is_no_damage() {
 }
 
 #[test]
-fn a_trace_of_which_nothing_can_be_read_is_an_error() {
+fn a_trace_without_a_readable_line_is_an_error() {
     let unread = |text: &str, format, columns| {
         let input = iolab_core::input::from_reader(std::io::Cursor::new(text.as_bytes().to_vec()), "x").unwrap();
         let mut trace = iolab_core::trace::Trace::of_input(input, Vec::new(), format, columns).unwrap();
@@ -333,7 +333,7 @@ fn a_trace_of_which_nothing_can_be_read_is_an_error() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn errors_are_one_line() {
     let refused = |bytes: &[u8], format, columns| read_bytes(bytes, "", format, columns).unwrap_err().0;
     let cases = [
         (refused(b"", None, None), "empty"),

@@ -52,7 +52,7 @@ fn times_run_on_over_every_kind_of_piece() {
 }
 
 #[test]
-fn a_head_tells_what_was_missed() {
+fn a_header_reports_missed_records() {
     let mut bytes = page(&LAYOUT, 9, &[Piece::Data(0, vec![1; 4])]);
     bytes[8 + 3] |= 0x80 | 0x40;
     bytes[16 + 8..][..8].copy_from_slice(&77u64.to_le_bytes());
@@ -124,7 +124,7 @@ fn descriptions_of_three_kernels() {
 }
 
 #[test]
-fn descriptions_that_lack_something_say_what() {
+fn incomplete_formats_name_the_missing_part() {
     let text = "name: x\nID: 7\nformat:\n\tfield:int a;\toffset:0;\tsize:4;\tsigned:1;\n\tfield:__data_loc char[] b;\toffset:4;\tsize:4;\tsigned:0;\n";
     let format = Format::parse(text).unwrap();
     assert_eq!(format.number("a").unwrap().of(&[0xff, 0xff, 0xff, 0xff]), Some(u64::MAX));

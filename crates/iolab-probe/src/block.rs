@@ -179,9 +179,9 @@ impl Source for BlockSource {
     fn lossy(&mut self, missing: bool) {
         if let Some(block) = &mut self.block {
             if missing {
-                block.lost();
+                block.begin_loss();
             } else {
-                block.found();
+                block.end_loss();
             }
         }
     }

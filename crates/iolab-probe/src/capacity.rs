@@ -17,14 +17,14 @@ pub fn file_systems(time_ns: i64, samples: &mut Samples) {
         if !LOCAL.contains(&mount.kind.as_str()) {
             continue;
         }
-        let Ok(found) = statvfs(&mount.path) else { continue };
+        let Ok(status) = statvfs(&mount.path) else { continue };
         let values = [
-            ("size_bytes", found.blocks()),
-            ("free_bytes", found.blocks_free()),
-            ("available_bytes", found.blocks_available()),
+            ("size_bytes", status.blocks()),
+            ("free_bytes", status.blocks_free()),
+            ("available_bytes", status.blocks_available()),
         ];
         for (field, blocks) in values {
-            let bytes = i64::try_from(blocks.saturating_mul(found.fragment_size())).unwrap_or(i64::MAX);
+            let bytes = i64::try_from(blocks.saturating_mul(status.fragment_size())).unwrap_or(i64::MAX);
             samples.push(time_ns, mount.path.as_os_str().as_bytes(), field.as_bytes(), bytes);
         }
     }

@@ -245,7 +245,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn a_hidden_mount_is_no_copy_of_the_one_that_hides_it() {
+    fn a_hidden_mount_is_not_a_copy_of_its_cover() {
         let path = PathBuf::from("/");
         let mount = |device| Mount { id: 1, device, root: path.clone(), path: path.clone(), kind: "ext4".into() };
         let visible = mount(stat(&path).unwrap().st_dev);

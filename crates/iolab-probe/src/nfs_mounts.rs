@@ -190,10 +190,10 @@ mod tests {
         let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("nfs-client"))).unwrap();
         let [Frame::Samples(read)] = &frames[..] else { panic!() };
         let number = |of: &[u8], row: usize| u32::from_le_bytes(of[row * 4..][..4].try_into().unwrap()) as usize;
-        let whole = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
+        let integer = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
         let name = |of: usize, row: usize| read.names[of][number(&read.ids[of], row)].clone();
         (0..read.rows)
-            .map(|row| (whole(&read.time_ns, row) / SECOND, name(0, row), name(1, row), whole(&read.value, row)))
+            .map(|row| (integer(&read.time_ns, row) / SECOND, name(0, row), name(1, row), integer(&read.value, row)))
             .collect()
     }
 
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((three.server.as_str(), three.path.to_str()), ("10.9.1.1", Some("/mnt/three")));
         assert_eq!((four.server.as_str(), four.path.to_str()), ("fd00::1", Some("/mnt/four files")));
         assert_eq!(again.path.to_str(), Some("/mnt/again/below"));
-        let row = |mount: &NfsMount, name: &str| mount.procedures.iter().find(|(each, _)| each == name).unwrap().1;
+        let row = |mount: &NfsMount, name: &str| mount.procedures.iter().find(|(other, _)| other == name).unwrap().1;
         assert_eq!(row(three, "READ"), [40, 41, 1, 5440, 332_800, 3, 55, 60, 0, 327_680, 0]);
         assert_eq!(row(three, "WRITE")[9..], [0, 81_920]);
         assert_eq!(row(four, "LOOKUP"), [3, 3, 0, 564, 312, 0, 2, 2, 2, 0, 0]);
@@ -252,8 +252,8 @@ mod tests {
         let grown = ops(&mut mounts, &[mount("/a", 901, 75)], 11);
         assert_eq!(grown, [(10, name("/a"), 70), (11, name("/a"), 75)]);
         // all operations of a new mount count; those of a mount that was moved here do not
-        let found = ops(&mut mounts, &[mount("/a", 902, 75), mount("/b", 0, 4), mount("/c", 500, 9)], 12);
-        let of = |path: &str| found.iter().filter(|row| row.1 == name(path)).cloned().collect::<Vec<_>>();
+        let rows = ops(&mut mounts, &[mount("/a", 902, 75), mount("/b", 0, 4), mount("/c", 500, 9)], 12);
+        let of = |path: &str| rows.iter().filter(|row| row.1 == name(path)).cloned().collect::<Vec<_>>();
         assert_eq!(of("/b"), [(11, name("/b"), 0), (12, name("/b"), 4)]);
         assert_eq!(of("/c"), []);
         // an unmounted mount disappears

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exports_are_those_that_hold_files() {
+    fn exports_are_listed_directories() {
         let configured = b"/srv/a\\040b\t10.9.0.0/16(rw,fsid=7)\nrelative\t*(rw)\n\n";
         let in_kernel = b"#path domain(flags)\n/srv/v4root\t*(rw)\n/srv/xfs\t*(rw,uuid=d283dbc5:95574038)\n/\t*(ro,v4root,fsid=0)\n\xff\t\n";
         let paths = exported(configured, in_kernel);

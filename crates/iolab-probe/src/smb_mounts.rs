@@ -101,7 +101,7 @@ type Count = (&'static str, usize, u64);
 fn counts(line: &str) -> Result<Vec<Count>, ()> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if let ["Bytes", "read:", read, "Bytes", "written:", written] = words[..] {
-        return Ok(vec![(READ.0, READ.1, whole(read)?), (WRITE.0, WRITE.1, whole(written)?)]);
+        return Ok(vec![(READ.0, READ.1, unsigned(read)?), (WRITE.0, WRITE.1, unsigned(written)?)]);
     }
     let name = words.first().and_then(|word| word.strip_suffix(':'));
     let Some((_, command)) = COMMANDS.iter().find(|(known, _)| Some(*known) == name) else { return Ok(Vec::new()) };
@@ -111,7 +111,7 @@ fn counts(line: &str) -> Result<Vec<Count>, ()> {
         }
         [ops, "Bytes:", bytes] if [READ.0, WRITE.0].contains(command) => {
             let field = if *command == READ.0 { READ.1 } else { WRITE.1 };
-            Ok(vec![(command, 0, wrapping(ops)?), (command, field, whole(bytes)?)])
+            Ok(vec![(command, 0, wrapping(ops)?), (command, field, unsigned(bytes)?)])
         }
         // the other commands of SMB 1 share lines
         [_, other, ..] if other.ends_with(':') => Ok(Vec::new()),
@@ -120,7 +120,7 @@ fn counts(line: &str) -> Result<Vec<Count>, ()> {
     }
 }
 
-fn whole(word: &str) -> Result<u64, ()> {
+fn unsigned(word: &str) -> Result<u64, ()> {
     word.parse().map_err(drop)
 }
 
@@ -220,11 +220,11 @@ Locks: 0 HardLinks: 0 Symlinks: 0
             let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("smb-client"))).unwrap();
             let [Frame::Samples(read)] = &frames[..] else { panic!() };
             let number = |of: &[u8], row: usize| u32::from_le_bytes(of[row * 4..][..4].try_into().unwrap()) as usize;
-            let whole = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
+            let integer = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
             let name = |of: usize, row: usize| read.names[of][number(&read.ids[of], row)].as_str();
             (0..read.rows)
                 .filter(|row| name(1, *row) == "ops" && !name(0, *row).is_empty())
-                .map(|row| (whole(&read.time_ns, row) / 1_000_000_000, whole(&read.value, row)))
+                .map(|row| (integer(&read.time_ns, row) / 1_000_000_000, integer(&read.value, row)))
                 .collect()
         };
         let mount = |name: &str, reads: u32| format!("1) \\\\{name}\\b\nReads: {reads} total 0 failed\n");

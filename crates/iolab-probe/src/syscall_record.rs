@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tracepoint_is_asked_for_once() {
+    fn every_tracepoint_is_requested_once() {
         let points = Decoder::tracepoints();
         let mut names: Vec<_> = points.iter().map(|point| point.name).collect();
         names.sort_unstable();

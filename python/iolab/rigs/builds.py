@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from ..errors import RunError, UsageError
 from ..hosts.kinds.rig import KERNELS, rig_home
 from ..untrusted_text import visible
-from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
+from .build import BUILD_FILE, OWN_BUILDS, Builder, Done, delete_leftovers
 from .kernels import KernelMaker, KernelRecord, KernelRequest, find_kernel
 from .recipe import Rig
 from .source_tree import (
@@ -38,6 +38,7 @@ from .source_tree import (
 )
 
 SCHEMA = 1
+_FRESH, _FETCH = "fresh-", "fetch-"
 _USERLAND = ("cmd/", "lib/", "contrib/", "udev/", "etc/")
 """Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them
 would have no effect."""
@@ -211,8 +212,9 @@ class BuildMaker:
                 )
             self._said(f"{request.name}: sources")
             (place / "build.log").write_text("", "utf-8")
+            delete_leftovers(place, _FRESH)
             try:
-                with tempfile.TemporaryDirectory(dir=place, prefix="fresh-") as directory:
+                with tempfile.TemporaryDirectory(dir=place, prefix=_FRESH) as directory:
                     fresh = Path(directory)
                     revision = self.fetch(request, fresh)
                     digest = ""
@@ -309,7 +311,8 @@ class BuildMaker:
             / f"{base}-{(self._of_recipe / base / 'version').read_text('utf-8').strip()}"
         )
         if not place.exists():
-            with tempfile.TemporaryDirectory(dir=self._home.parent, prefix="fetch-") as directory:
+            delete_leftovers(self._home.parent, _FETCH)
+            with tempfile.TemporaryDirectory(dir=self._home.parent, prefix=_FETCH) as directory:
                 inside = self._builder.tree / "rig"
                 inside.mkdir(exist_ok=True)
                 shutil.copy(

@@ -122,14 +122,14 @@ impl Block {
         }
     }
 
-    /// Records are missing from now on: no start in flight is valid, and no new one until `found`.
-    pub fn lost(&mut self) {
+    /// Records are missing from now on: no start in flight is valid, and no new one until `end_loss`.
+    pub fn begin_loss(&mut self) {
         self.pairing.forget_all();
         self.lossy = true;
     }
 
     /// Records are complete again from now on.
-    pub fn found(&mut self) {
+    pub fn end_loss(&mut self) {
         self.pairing.forget_all();
         self.lossy = false;
     }

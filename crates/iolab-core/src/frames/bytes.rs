@@ -15,9 +15,9 @@ impl<'a> Bytes<'a> {
         if length > self.0.len() {
             return Err(TraceError::new(format!("a frame ends early: {length} bytes expected, {} left", self.0.len())));
         }
-        let (taken, rest) = self.0.split_at(length);
+        let (bytes, rest) = self.0.split_at(length);
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     /// The next byte.

@@ -160,7 +160,7 @@ mod tests {
     use super::losses;
 
     #[test]
-    fn what_tracers_lost() {
+    fn messages_of_lost_events() {
         assert_eq!(losses(b"Possibly lost 12 samples"), Some(12));
         assert_eq!(losses(b"Lost 7 events"), Some(7));
         assert_eq!(losses(b"0.1 ghost 7 sda W 0 512 1.0"), None);

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_stands_in_the_order_of_the_calls() {
+    fn the_table_is_in_the_order_of_the_calls() {
         for (index, traced) in TRACED.iter().enumerate() {
             assert_eq!(traced.call as usize, index, "{}", traced.name);
             assert!(traced.fields.len() <= ARGUMENTS);

@@ -111,7 +111,7 @@ mod tests {
     proptest! {
         /// The kernel moves the position at some moment within each call; the result is correct for all such moments.
         #[test]
-        fn what_is_told_is_true(calls in prop::collection::vec((0u32..60, 1u32..12, 0u32..12, 0u64..9, prop::option::of(0u64..50)), 1..25)) {
+        fn known_positions_are_true(calls in prop::collection::vec((0u32..60, 1u32..12, 0u32..12, 0u64..9, prop::option::of(0u64..50)), 1..25)) {
             let mut steps = Vec::new();
             for (index, &(start, length, within, ..)) in calls.iter().enumerate() {
                 steps.push((start * 4, 2, index)); // entries after returns of the same moment would hide an overlap: order by kind

@@ -265,8 +265,10 @@ pub fn agrees(seen: &SeenDescriptor, flags: u32) -> bool {
 
 /// A file with only the properties that all candidates share.
 pub fn nameless(candidates: &[Opened]) -> Seen {
-    let files: Vec<&Seen> =
-        candidates.iter().filter_map(|one| if let Opened::File(seen) = one { Some(seen) } else { None }).collect();
+    let files: Vec<&Seen> = candidates
+        .iter()
+        .filter_map(|candidate| if let Opened::File(seen) = candidate { Some(seen) } else { None })
+        .collect();
     let mount = files.first().and_then(|first| first.mount.clone());
     let mount = mount.filter(|mount| files.iter().all(|seen| seen.mount.as_ref() == Some(mount)));
     let requested = files.is_empty() || files.iter().any(|seen| seen.requested);

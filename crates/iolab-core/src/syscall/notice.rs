@@ -151,18 +151,18 @@ mod tests {
     #[test]
     fn records_are_taken_apart() {
         let bytes = example();
-        let mut taken = Vec::new();
-        parse(&bytes, |notice| taken.push(notice)).unwrap();
-        assert_eq!(taken.len(), 2);
-        assert_eq!((taken[0].task, taken[0].name), (77, &b"name"[..]));
-        assert_eq!(taken[0].directory, Some(Handle { file_system: [1; 8], kind: 1, bytes: &[9; 8] }));
-        assert_eq!(taken[0].object.unwrap().bytes, [7; 8]);
-        assert_eq!((taken[1].name, taken[1].object), (&b"."[..], None));
-        assert_ne!(taken[1].mask & mask::DIRECTORY, 0);
+        let mut notices = Vec::new();
+        parse(&bytes, |notice| notices.push(notice)).unwrap();
+        assert_eq!(notices.len(), 2);
+        assert_eq!((notices[0].task, notices[0].name), (77, &b"name"[..]));
+        assert_eq!(notices[0].directory, Some(Handle { file_system: [1; 8], kind: 1, bytes: &[9; 8] }));
+        assert_eq!(notices[0].object.unwrap().bytes, [7; 8]);
+        assert_eq!((notices[1].name, notices[1].object), (&b"."[..], None));
+        assert_ne!(notices[1].mask & mask::DIRECTORY, 0);
     }
 
     #[test]
-    fn what_is_cut_is_damage() {
+    fn truncated_lines_are_damage() {
         let bytes = example();
         let first = word(&bytes, 0).unwrap() as usize;
         for length in 1..bytes.len() {
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_borne(change in 0usize..140, value in any::<u8>(), noise in prop::collection::vec(any::<u8>(), 0..99)) {
+        fn any_bytes_are_parsed(change in 0usize..140, value in any::<u8>(), noise in prop::collection::vec(any::<u8>(), 0..99)) {
             let mut bytes = example();
             let at = change % bytes.len();
             bytes[at] = value;

@@ -42,14 +42,14 @@ fn readings_separate_a_silent_open_from_others() {
 }
 
 #[test]
-fn in_one_reading_a_silent_open_leaves_all_in_doubt() {
+fn in_one_reading_a_silent_open_makes_all_ambiguous() {
     assert_eq!(align(&[open(10, 20), open(30, 40)], &[notice(0, 100)]), [doubt(&[0]), doubt(&[0])]);
     let choices = align(&[open(10, 20), open(30, 40), open(50, 60)], &[notice(0, 100); 2]);
     assert_eq!(choices, [doubt(&[0, 1]), doubt(&[0, 1]), doubt(&[0, 1])]);
 }
 
 #[test]
-fn the_kind_of_an_open_settles_some_doubts() {
+fn the_kind_of_an_open_resolves_some_ambiguities() {
     let folder = Window { directory: true, ..notice(0, 100) };
     let listing = Span { directory: true, ..open(10, 20) };
     let writing = Span { writes: true, ..open(30, 40) };
@@ -106,7 +106,7 @@ proptest! {
     /// A thread opens files, some without notices, some with pending ones, and executes; the queue is read at some
     /// times. A certain match is true, and a match that all histories share is certain.
     #[test]
-    fn what_is_certain_is_the_truth(
+    fn certain_names_are_true(
         steps in prop::collection::vec((0usize..6, prop::bool::weighted(0.3), prop::bool::weighted(0.1), prop::bool::weighted(0.2)), 1..14),
     ) {
         let (mut opens, mut truth) = (Vec::new(), Vec::new());

@@ -116,14 +116,14 @@ proptest! {
     }
 
     #[test]
-    fn no_name_is_wrong_though_notices_are_lost_and_descriptors_passed_on(
+    fn no_name_is_wrong_with_lost_notices_and_passed_descriptors(
         steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120),
     ) {
         check(&steps, false, true)?;
     }
 
     #[test]
-    fn any_records_are_borne(records in prop::collection::vec((0u32..4, 0usize..43, any::<[u8; 4]>(), -3i64..12), 0..200)) {
+    fn any_records_are_processed(records in prop::collection::vec((0u32..4, 0usize..43, any::<[u8; 4]>(), -3i64..12), 0..200)) {
         let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
         for (index, (task, kind, args, returned)) in records.into_iter().enumerate() {
             let record = match kind {
@@ -159,7 +159,7 @@ fn ios_of(work: impl FnOnce(&mut Kernel)) -> (Vec<TestIo>, Counts) {
 }
 
 #[test]
-fn a_short_process_bears_its_own_name_and_file() {
+fn a_short_process_has_its_own_name_and_file() {
     let (ios, counts) = ios_of(|kernel| {
         kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
         kernel.tables.insert(101, BTreeMap::new());
@@ -177,7 +177,7 @@ fn a_short_process_bears_its_own_name_and_file() {
 }
 
 #[test]
-fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_told() {
+fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_known() {
     let (ios, _) = ios_of(|kernel| {
         kernel.sizes[1] = 500;
         kernel.open(100, 1, 1 | flag::APPEND);
@@ -206,7 +206,7 @@ fn a_ring_of_io_uring_hides_positions_but_not_places() {
 }
 
 #[test]
-fn after_a_loss_nothing_is_invented() {
+fn after_a_loss_nothing_is_guessed() {
     let (ios, counts) = ios_of(|kernel| {
         kernel.open(100, 1, 2);
         kernel.record(100, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] });
@@ -228,7 +228,7 @@ fn offsets(ios: &[TestIo]) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn what_exec_closes_is_as_it_was_then_and_not_as_proc_shows_it_later() {
+fn close_on_exec_is_evaluated_at_the_exec() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     in_doubt(&mut kernel);
     round(&mut kernel, &mut tracker);
@@ -244,7 +244,7 @@ fn what_exec_closes_is_as_it_was_then_and_not_as_proc_shows_it_later() {
 }
 
 #[test]
-fn a_duplicate_of_what_exec_closes_is_shared_after_it() {
+fn a_duplicate_of_a_closed_descriptor_is_shared_after_exec() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     in_doubt(&mut kernel);
     round(&mut kernel, &mut tracker);
@@ -260,7 +260,7 @@ fn a_duplicate_of_what_exec_closes_is_shared_after_it() {
 }
 
 #[test]
-fn what_exec_may_have_kept_is_moved_unseen() {
+fn positions_shared_with_an_executed_program_are_unknown() {
     let (ios, _) = ios_of(|kernel| {
         kernel.sizes[1] = 1000;
         // its flags are not arguments, and it is closed before /proc is read
@@ -281,7 +281,7 @@ fn what_exec_may_have_kept_is_moved_unseen() {
 }
 
 #[test]
-fn an_error_bears_its_name_and_no_size() {
+fn an_error_has_its_name_and_no_size() {
     let (ios, _) = ios_of(|kernel| {
         kernel.open(100, 1, 2);
         kernel.call(100, Call::Pwrite64, [3, 4096, 0, 0], -28);
@@ -290,7 +290,7 @@ fn an_error_bears_its_name_and_no_size() {
 }
 
 #[test]
-fn what_cannot_be_named_is_told_and_counted() {
+fn ios_without_a_name_are_reported_and_counted() {
     let (ios, counts) = ios_of(|kernel| {
         kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
         kernel.tables.insert(101, BTreeMap::new());
@@ -305,7 +305,7 @@ fn what_cannot_be_named_is_told_and_counted() {
 }
 
 #[test]
-fn what_was_open_at_the_start_is_taken_over() {
+fn open_descriptors_are_taken_over_at_the_start() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     kernel.records.clear();
     let descriptor =
@@ -399,7 +399,7 @@ fn write(time_ns: u64, task: u32) -> Made {
 }
 
 #[test]
-fn a_file_whose_open_was_in_doubt_gets_its_name_as_long_as_it_is_open() {
+fn a_file_with_an_ambiguous_open_gets_its_name_while_it_is_open() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     let ios = ios_of_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7)]);
@@ -412,7 +412,7 @@ fn a_file_whose_open_was_in_doubt_gets_its_name_as_long_as_it_is_open() {
 }
 
 #[test]
-fn what_cannot_be_told_is_asked_for_once_a_round() {
+fn an_unknown_descriptor_is_read_once_a_round() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     let many: Vec<Made> = (0..50).map(|index| write(20 + 2 * index, 7)).collect();
@@ -423,7 +423,7 @@ fn what_cannot_be_told_is_asked_for_once_a_round() {
 }
 
 #[test]
-fn another_process_that_opens_the_same_number_later_is_no_doubt() {
+fn another_process_with_the_same_number_later_is_not_ambiguous() {
     for met in [true, false] {
         let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
         shown.tasks.extend([(7, 7), (9, if met { 9 } else { 7 })]);
@@ -434,7 +434,7 @@ fn another_process_that_opens_the_same_number_later_is_no_doubt() {
 }
 
 #[test]
-fn a_process_that_was_made_in_the_round_is_no_doubt_though_it_is_gone() {
+fn a_process_created_in_the_round_is_not_ambiguous_after_its_end() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/a");
@@ -452,7 +452,7 @@ fn a_process_that_was_made_in_the_round_is_no_doubt_though_it_is_gone() {
 }
 
 #[test]
-fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for_good() {
+fn an_unknown_descriptor_of_the_start_is_read_again() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/a");
@@ -508,7 +508,7 @@ fn an_answer_of_proc_counts_only_where_the_descriptor_was_the_same_until_then() 
 }
 
 #[test]
-fn a_descriptor_that_was_never_opened_in_view_and_changed_is_counted_and_not_told() {
+fn a_changed_descriptor_without_an_open_is_counted_only() {
     let (ios, counts) = shown_later(&[write(20, 7)], &[]);
     assert_eq!((ios, counts.unsure), (vec![(Some("/later".into()), None)], 0));
     let (ios, counts) = shown_later(&[write(20, 7)], &[(20_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
@@ -536,7 +536,7 @@ fn a_descriptor_that_another_thread_replaces_during_a_call_has_no_name() {
 }
 
 #[test]
-fn a_task_that_began_after_a_record_is_another_one() {
+fn a_task_started_after_a_record_is_a_different_one() {
     struct Young(Shown);
     impl World for Young {
         fn descriptor(&mut self, task: u32, number: u32) -> Option<SeenDescriptor> {
@@ -570,7 +570,7 @@ fn a_task_that_began_after_a_record_is_another_one() {
 }
 
 #[test]
-fn numbers_of_deleted_files_that_are_used_again_are_told_apart() {
+fn reused_inode_numbers_are_distinguished() {
     let file = |path: &str| {
         Opened::File(super::super::record::Seen {
             path: Some(path.as_bytes().to_vec()),

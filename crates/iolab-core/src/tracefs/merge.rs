@@ -93,7 +93,7 @@ impl Merge {
     }
 
     /// Deliver the records up to a time, in order, with their processor number.
-    pub fn drain(&mut self, until_ns: u64, mut each: impl FnMut(usize, u64, &[u8])) {
+    pub fn drain(&mut self, until_ns: u64, mut deliver: impl FnMut(usize, u64, &[u8])) {
         let due = |(number, stream): (usize, &Stream)| stream.next.map(|record| Reverse((record.time_ns, number)));
         let mut queue: BinaryHeap<_> = self.streams.iter().enumerate().filter_map(due).collect();
         while let Some(Reverse((first, number))) = queue.pop() {
@@ -104,7 +104,7 @@ impl Merge {
             let limit = queue.peek().map_or(until_ns, |Reverse((other, _))| (*other).min(until_ns));
             while let Some(record) = self.streams[number].next.filter(|record| record.time_ns <= limit) {
                 let stream = &self.streams[number];
-                each(number, record.time_ns, &stream.pages[0][record.start..record.end]);
+                deliver(number, record.time_ns, &stream.pages[0][record.start..record.end]);
                 self.advance(number);
             }
             if let Some(record) = self.streams[number].next {
