@@ -119,7 +119,7 @@ def test_what_a_path_is(path: str, kind: str | None, files: Path) -> None:
         ["show", "a study.toml"],
         ["heatmap", "results"],
         ["query", "fio.json", "io.ops"],
-        ["compare", "rec"],
+        ["report", "rec"],
         ["report", "biosnoop.txt"],
     ],
 )

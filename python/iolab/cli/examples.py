@@ -77,6 +77,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("compare two fio results", "iolab compare before.json after.json"),
         ("compare two results directories", "iolab compare results/monday results/tuesday"),
+        (
+            "compare two recordings, such as before and after an upgrade",
+            "iolab compare before after",
+        ),
     ),
     "check": (
         (

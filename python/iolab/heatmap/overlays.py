@@ -5,13 +5,18 @@ of column, never averaged."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import UsageError
 from ..recording.base.counts import HeatCounts
 from .scale import Floats
 
 PERCENTILES = (0.5, 0.9, 0.99)
+TAILS = (0.5, 0.9, 0.99, 0.999, 1.0)
+TAIL_NAMES = ("p50", "p90", "p99", "p99.9", "max", "mean")
+"""Lines of `tails`, the mean last."""
 
 
 def names(percentiles: Sequence[float] = PERCENTILES) -> list[str]:
@@ -23,9 +28,8 @@ def lines(counts: HeatCounts, columns: int, percentiles: Sequence[float] = PERCE
     """Value of each percentile, then the mean, by column; shape (len(percentiles) + 1, columns),
     nan where nothing happened.
 
-    A percentile is the largest value of the bucket that holds the I/O of rank `ceil(q n)`, as in
-    the native core; the mean takes each bucket at its middle. Both are within the grid's bound of
-    the true value.
+    A percentile is the largest value of the bucket of the I/O of rank `ceil(q n)`, as in the native
+    core. The mean takes the middle of each bucket. Both are within the bound of the grid.
     """
     values = np.full((len(percentiles) + 1, columns), np.nan)
     if not len(counts.count):
@@ -46,3 +50,56 @@ def lines(counts: HeatCounts, columns: int, percentiles: Sequence[float] = PERCE
     middle = (bounds[place] + bounds[place + 1] - 1) / 2
     values[-1, columns_with_counts] = np.add.reduceat(middle * counts.count, starts) / totals
     return values
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Percentiles of a map over time.
+
+    Attributes:
+        values: by line (`TAIL_NAMES`) and column, nan in columns without I/Os. overall: of each
+        line over all columns together. notes: lines that most columns have too few I/Os for.
+    """
+
+    values: Floats
+    overall: Floats
+    notes: tuple[str, ...]
+
+
+def tails(counts: HeatCounts, *, where: str, hint: str) -> Tails:
+    """Percentiles of a map of I/Os by latency, size or time in the queue.
+
+    Args:
+        where, hint: of the UsageError for offsets, which are addresses, and for maps of bytes.
+    """
+    if counts.y == "offset":
+        raise UsageError("offsets are addresses, and have no percentiles", where=where, hint=hint)
+    if counts.weight != "count":
+        raise UsageError(
+            f"percentiles are of I/Os, not of {'time spent' if counts.weight == 'time' else 'bytes'}",
+            where=where,
+            hint=f"ask for a statistic of I/Os, such as io.ops[{counts.y}]",
+        )
+    joined = counts.coarser(columns=max(1, counts.columns))
+    return Tails(
+        lines(counts, counts.columns, TAILS), lines(joined, 1, TAILS)[:, 0], tuple(_few(counts))
+    )
+
+
+def _few(counts: HeatCounts) -> list[str]:
+    """Notes on percentiles that columns have too few I/Os for. Of fewer than 1 / (1 - q) I/Os the
+    percentile q is the maximum."""
+    _, starts = np.unique(counts.column, return_index=True)
+    totals = np.add.reduceat(counts.count, starts) if len(starts) else counts.count
+    notes = []
+    for name, share in zip(TAIL_NAMES, TAILS, strict=False):
+        if not 0.9 < share < 1:
+            continue
+        needed = round(1 / (1 - share))
+        few = int((totals < needed).sum())
+        if few:
+            notes.append(
+                f"{name} is the maximum in {few} of {len(totals)} columns: they have fewer than "
+                f"{needed} I/Os"
+            )
+    return notes

@@ -165,22 +165,57 @@ def split_field(text: str, field: str) -> tuple[str, list[tuple[str, tuple[str, 
     return rest, brackets
 
 
+_OTHER_WORDS = {
+    "iops": "io.ops",
+    "ios": "io.ops",
+    "ops": "io.ops",
+    "throughput": "io.bytes",
+    "bandwidth": "io.bytes",
+    "bw": "io.bytes",
+    "bytes": "io.bytes",
+    "util": "io.utilization",
+    "utilization": "io.utilization",
+    "busy": "io.utilization",
+    "qd": "io.queue",
+    "depth": "io.queue",
+    "cpu": "cpu.utilization",
+    "disk": "io.ops[device]",
+    "disks": "io.ops[device]",
+    "files": "file.ops[file]",
+    "clients": "nfs.ops[client]",
+    "arc": "arc.hit_ratio",
+    "network": "net.bytes",
+    **dict.fromkeys(("latency", "lat", "clat", "slat", "tail", "percentiles"), "io.ops[latency]"),
+}
+"""Words of other tools, and the statistic that shows what they mean."""
+
+_PERCENTILE = re.compile(r"p\d\d(\.\d+)?")
+
+
 def _near(word: str) -> str:
-    """Names like that of a statistic: those of its group, where only that is known, or
-    all."""
-    if word.lower() in CATALOGUE:
-        return f"did you mean {word.lower()!r}? names are in lower case"
+    """The statistic that a word of another tool means, or names like the word: those of its group,
+    where only that is known, or the groups."""
     name = word.lower()
+    if name in CATALOGUE:
+        return f"did you mean {name!r}? names are in lower case"
+    group, _, rest = name.partition(".")
+    has_maps = f"{group}.ops" in CATALOGUE
+    if _PERCENTILE.fullmatch(name):
+        return "did you mean 'io.ops[latency]' --percentiles?"
+    if name in _OTHER_WORDS:
+        return f"did you mean {_OTHER_WORDS[name]!r}?"
     if name in CATALOGUE["io.ops"].breakdowns:
         return f"did you mean 'io.ops[{name}]'? '{name}' is a field"
-    hint = near(name, CATALOGUE)
-    group = word.lower().partition(".")[0]
+    if has_maps and rest in CATALOGUE[f"{group}.ops"].breakdowns:
+        return f"did you mean '{group}.ops[{rest}]'? '{rest}' is a field"
     of_group = [name for name in CATALOGUE if name.startswith(f"{group}.")]
-    return (
-        f"there are {', '.join(of_group)}"
-        if of_group and not hint.startswith("did you mean")
-        else hint
-    )
+    if of_group:
+        return near(name, of_group)
+    hint = near(name, CATALOGUE)
+    if hint.startswith("did you mean"):
+        return hint.partition("?")[0] + "? 'iolab catalog statistics' lists all"
+    groups = dict.fromkeys(name.partition(".")[0] for name in CATALOGUE)
+    return f"'iolab catalog statistics' lists all, of {', '.join(groups)}"
 
 
 def _error(text: str, message: str, hint: str) -> UsageError:

@@ -20,7 +20,7 @@ _EVENTS: frozenset[Kind] = frozenset(("recording", "trace"))
 _TAKES: dict[str, frozenset[Kind]] = {
     "run": frozenset(("study",)),
     "show": frozenset(("results", "fio result", "recording", "trace")),
-    "compare": frozenset(("results", "fio result")),
+    "compare": _EVENTS | {"results", "fio result"},
     "report": frozenset(("results", "fio result")),
     "heatmap": _EVENTS,
     "query": _EVENTS,

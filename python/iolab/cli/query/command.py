@@ -65,6 +65,11 @@ LABELS = 48
     help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.",
 )
 @click.option(
+    "--percentiles",
+    is_flag=True,
+    help="Of a map: p50, p90, p99, p99.9, the maximum and the mean of each column of time.",
+)
+@click.option(
     "--list",
     "listed",
     metavar="RANGE",
@@ -89,6 +94,7 @@ def command(
     statistic: str,
     options: QueryOptions,
     follow: bool,
+    percentiles: bool,
     listed: str | None,
     order: str | None,
     columns: str | None,
@@ -107,6 +113,7 @@ def command(
     asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].
     """
     from ...errors import UsageError
+    from ...recording.base.counts import HeatCounts
     from ...statistics.ask.query import answer
     from ...statistics.question import Question, parse
 
@@ -134,11 +141,23 @@ def command(
             f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
             hint="it says how one answer is found, as text or JSON: leave the other option out",
         )
+    if percentiles and (follow or explain or values is not None or listed is not None):
+        refusing = {"--follow": follow, "--explain": explain, "--who": values is not None}
+        other = next((name for name, is_given in refusing.items() if is_given), "--list")
+        raise UsageError(
+            f"--percentiles cannot be combined with {other}", hint="omit one of the two"
+        )
     if is_fleet(path):
         from ..base.archives import ask
 
-        refused = "--follow" if follow else "--list" if listed is not None else "--columns"
-        if follow or listed is not None or columns is not None:
+        options_of_one = {
+            "--follow": follow,
+            "--list": listed is not None,
+            "--percentiles": percentiles,
+            "--columns": columns is not None,
+        }
+        refused = next((name for name, is_given in options_of_one.items() if is_given), None)
+        if refused is not None:
             raise UsageError(
                 f"several recordings have no {refused}",
                 where=path,
@@ -158,6 +177,10 @@ def command(
         return
     span = span_of([opened], options.start, options.end)
     columns_wanted = _columns(style, parsed.breakdown)
+    if percentiles and style == "text":
+        from .percentiles import columns_of_text
+
+        columns_wanted = columns_of_text()
     question = Question.of(parsed, span, length, columns_wanted, options.source)
     if listed is not None:
         from . import single_ios as query_list
@@ -173,6 +196,14 @@ def command(
         from . import explain as query_explain
 
         query_explain.explain(opened, question, style)
+    elif percentiles:
+        from .percentiles import tell_percentiles
+        from .who import map_of
+
+        map_of(parsed, "--percentiles")
+        counts = answer(opened, question)
+        assert isinstance(counts, HeatCounts)
+        tell_percentiles(parsed, counts, _name(opened), style)
     else:
         from .text import tell_answer
 

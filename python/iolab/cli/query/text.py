@@ -76,6 +76,18 @@ def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), joined
 
 
+def joined_maxima(values: Floats, room: int) -> tuple[Floats, int]:
+    """(values that fit into so many characters, how many columns became one): the largest of columns
+    that follow each other."""
+    import numpy as np
+
+    joined = max(1, -(-len(values) // max(1, room)))
+    padded = np.concatenate([values, np.full(-len(values) % joined, np.nan)]).reshape(-1, joined)
+    is_known = ~np.isnan(padded)
+    maxima = np.where(is_known, padded, -np.inf).max(axis=1)
+    return np.where(is_known.any(axis=1), maxima, np.nan), joined
+
+
 def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
     from ...heatmap.ticks import quantity
     from ...heatmap.words import ios, number

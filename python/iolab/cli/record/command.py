@@ -448,7 +448,7 @@ def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
             raise UsageError(
                 f"unknown source '{word}'",
                 where="record",
-                hint=f"there are: {', '.join(SOURCES)}; a command to record comes after --",
+                hint=f"there are: {', '.join(SOURCES)}; the recording comes after -o, a command to record after --",
             )
     return tuple(dict.fromkeys(words))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`iolab compare`: every variant against the baseline."""
+"""`iolab compare`: every variant against the baseline; two recordings: `compare_events`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Numbers:
 @click.command("compare")
 @click.argument(
     "paths",
-    metavar="RESULTS | RESULTS RESULTS... | FIO.json FIO.json...",
+    metavar="RESULTS | RESULTS RESULTS... | FIO.json FIO.json... | RECORDING RECORDING",
     type=PATH,
     nargs=-1,
     required=True,
@@ -104,7 +104,7 @@ class Numbers:
     "--where",
     multiple=True,
     metavar="FACTOR=LEVEL[,LEVEL]",
-    help="Only these runs; may be given again.",
+    help="Only these runs (of recordings, these I/Os: process=fio); may be given again.",
 )
 @click.option(
     "--knee",
@@ -173,6 +173,9 @@ def command(
     Results that were not measured in turn also differ by their sessions. No change is significant
     until each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
 
+    Of two recordings or traces it compares the rate, throughput and latency of each operation, and
+    the shares of devices, processes and files.
+
     Values are geometric means over blocks. Each change is printed with its confidence interval and
     its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.
     """
@@ -188,7 +191,17 @@ def command(
     from ...errors import UsageError
     from ...registry import load
     from ...results.derive.windows import FIRST
+    from .compare_events import compare_events, is_events
 
+    if any(is_events(path) for path in arms.paths):
+        if not _is_plain(metric, baseline, layout, {}, numbers, subject.parts()):
+            raise UsageError(
+                "of recordings there are --where and --format alone",
+                where="compare",
+                hint="iolab compare BEFORE AFTER",
+            )
+        compare_events(arms.paths, where, numbers.style)
+        return
     results = arms.open()
     has_several = isinstance(results, Several)
     parts, style = subject.parts(), numbers.style

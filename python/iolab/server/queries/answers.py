@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ...documents import Model
 from ...errors import UsageError
 from ...heatmap import overlays
@@ -126,29 +124,10 @@ def drawn_map(
     )
 
 
-SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
-NAMES = ("p50", "p90", "p99", "p99.9", "max", "mean")
-"""What the lines are called, the mean last. Values are those of the grid: a percentile is the
-largest of its bucket."""
-
-
 def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
     """The lines of a map. UsageError for offsets, which are addresses, and for bytes."""
-    if counts.y == "offset":
-        raise UsageError(
-            "offsets are addresses, and have no percentiles",
-            where="drawn",
-            hint="drawn=true is the map itself",
-        )
-    if counts.weight != "count":
-        raise UsageError(
-            f"percentiles are of I/Os, not of {asked.entry.measure}",
-            where="drawn",
-            hint=f"ask for {asked.group}.ops, or drawn=true",
-        )
-    check_size(len(NAMES) * counts.columns)
-    lines = overlays.lines(counts, counts.columns, SHARES)
-    over = overlays.lines(counts.coarser(columns=max(1, counts.columns)), 1, SHARES)
+    check_size(len(overlays.TAIL_NAMES) * counts.columns)
+    tails = overlays.tails(counts, where="drawn", hint="drawn=true is the map itself")
     return PercentilesAnswer(
         statistic=str(asked),
         t0_ns=counts.t0_ns,
@@ -157,34 +136,17 @@ def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
         unit=UNITS[counts.y],
         events=counts.events,
         keys=[
-            Line(key=name, mean=number(float(all_[0])), values=numbers(values))
-            for name, all_, values in zip(NAMES, over, lines, strict=True)
+            Line(key=name, mean=number(float(overall)), values=numbers(values))
+            for name, overall, values in zip(
+                overlays.TAIL_NAMES, tails.overall, tails.values, strict=True
+            )
         ],
-        notes=[*counts.assumptions, *_few(counts)],
+        notes=[*counts.assumptions, *tails.notes],
         lost_by_column=list(counts.lost_by_column),
         losses=[LossesOfKind(**loss) for loss in losses_of(counts)],
         gaps=list(counts.gaps),
         window=counts.window,
     )
-
-
-def _few(counts: HeatCounts) -> list[str]:
-    """Notes on percentiles that most columns are too short for: of fewer I/Os than 1 / (1 - q), the
-    percentile q is the maximum."""
-    _, starts = np.unique(counts.column, return_index=True)
-    totals = np.add.reduceat(counts.count, starts) if len(starts) else counts.count
-    notes = []
-    for name, share in zip(NAMES, SHARES, strict=False):
-        if not 0.9 < share < 1:
-            continue
-        needed = round(1 / (1 - share))
-        few = int((totals < needed).sum())
-        if few:
-            notes.append(
-                f"{name} is the maximum in {few} of {len(totals)} columns: they have fewer than "
-                f"{needed} I/Os"
-            )
-    return notes
 
 
 def ask(store: Store, words: Words) -> Model:

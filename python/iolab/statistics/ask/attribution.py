@@ -197,6 +197,19 @@ def joined_who(parts: Sequence[tuple[str, Who]], top: int = TOP) -> Who:
     )
 
 
+def joined_shares(first: Who, second: Who, top: int = TOP) -> tuple[Dimension, ...]:
+    """Dimensions of two answers about all I/Os: values by their share in the first (`inside`) and in
+    the second (`outside`). Each answer must name all values."""
+    sums = (first.inside + first.outside, second.inside + second.outside)
+    values: dict[str, dict[str, list[int]]] = {}
+    for place, answer in enumerate((first, second)):
+        for dimension in answer.dimensions:
+            for share in dimension.values:
+                pair = values.setdefault(dimension.field, {}).setdefault(share.value, [0, 0])
+                pair[place] += share.inside + share.outside
+    return _in_order([_dimension(field, of_field, sums, top) for field, of_field in values.items()])
+
+
 def _ask(
     events: OpenEvents, y: str, rectangle: Rectangle, entry: Entry, fields: Sequence[str]
 ) -> dict[str, Any]:
