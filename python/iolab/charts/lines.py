@@ -97,7 +97,8 @@ def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
 
 
 def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
-    """A band over neighbours that have an interval; a single interval becomes a bar."""
+    """A band over neighbours that have an interval. A single interval becomes a bar, and so does
+    each at a place with a name: there is nothing between names."""
     stretch: list[Spot] = []
     piece = 0
     for spot in [*spots, None]:
@@ -105,7 +106,7 @@ def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
             stretch.append(spot)
             continue
         piece += 1
-        kind = "band" if len(stretch) > 1 else "bar"
+        kind = "band" if len(stretch) > 1 and not isinstance(stretch[0].x, str) else "bar"
         for place in stretch:
             yield {
                 **common,

@@ -12,6 +12,7 @@ import pytest
 
 from iolab.charts import Chart, before_after, change, matrix, over_load
 from iolab.charts.base.theme import DARK, LIGHT
+from iolab.charts.lines import Spot, rows_of
 from iolab.compare.model import Comparison
 from iolab.errors import UsageError
 from iolab.verdict import Level
@@ -453,3 +454,13 @@ def test_lines_of_what_splits_nothing_are_refused() -> None:
         with pytest.raises(UsageError) as error:
             over_load(published(), asked)
         assert error.value.hint == "the factors that split this chart are variant, disks"
+
+
+@pytest.mark.parametrize(("places", "kind"), [((1.0, 4.0), "band"), (("mirror", "raidz2"), "bar")])
+def test_intervals_at_named_places_are_bars(places: tuple[float | str, ...], kind: str) -> None:
+    """An area over names has no width, so that nothing would be seen."""
+    spots = [Spot(number, place, 2.0, 1.0, 3.0) for number, place in enumerate(places)]
+    rows = [row for row in rows_of(spots, {"group": "new"}) if "lo" in row]
+    assert [(row["x"], row["kind"], row["lo"], row["hi"]) for row in rows] == [
+        (place, kind, 1.0, 3.0) for place in places
+    ]
