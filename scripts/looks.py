@@ -3,14 +3,16 @@
 """Pictures of all pages, at four widths, light and dark, to look at one by one.
 
 `make looks PATHS="REC RESULTS"`, or `.venv/bin/python scripts/looks.py [-o DIR] PATH...`. The paths
-are recordings and results, as `iolab view` takes them, or reports (`.html`). Each scene is a state of a page, such as a
-menu or a comparison. A picture is `DIR/SCENE-WIDTH-SCHEME.png`. A page that is wider than its window,
-and an error of its script, end the command with code 1. No file of the tree changes.
+are recordings, results and archives, as `iolab view` takes them, or reports (`.html`). Each scene
+is a state of a page, such as a menu or a comparison. The map of a notebook is a page of its own.
+A picture is `DIR/SCENE-WIDTH-SCHEME.png`. A page that is wider than its window, and an error of
+its script, end the command with code 1. No file of the tree changes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -140,6 +142,10 @@ def _start(page: Any) -> None:
     page.wait_for_function("() => !document.body.innerText.includes('still to be read')")
 
 
+def _fleet(page: Any) -> None:
+    page.locator(".matrix tbody tr").first.wait_for(timeout=60_000)
+
+
 def _nothing(page: Any) -> None:
     page.locator("main, section").first.wait_for()
 
@@ -176,6 +182,37 @@ WORKSHEET: dict[str, Scene] = {
     "saved": ((LATENCY,), _key("w", "dialog[open]")),
     "help": ((LATENCY,), _key("?", "dialog[open]")),
 }
+
+
+_WIDGET = """<!doctype html><body style="margin: 0 1rem"><div id="out"></div><script type="module">
+    const values = %s;
+    const model = {get: name => values[name], set: (name, value) => { values[name] = value }, save_changes() {}, on() {}, off() {}};
+    const url = URL.createObjectURL(new Blob([values.esm], {type: "text/javascript"}));
+    (await import(url)).default.render({model, el: document.getElementById("out")});
+</script>"""
+
+
+def widget_page(events: Path, home: Path) -> Path:
+    """The map of a notebook as a page, with no kernel behind it."""
+    import iolab
+
+    opened: Any = iolab.open(events)
+    widget = opened.explore("latency")
+    values = {"page": widget.page, "esm": widget._esm, "selection": None}
+    file = home / f"widget-{events.name}.html"
+    file.write_text(_WIDGET % json.dumps(values).replace("</", "<\\/"), encoding="utf-8")
+    return file
+
+
+def _marked_widget(page: Any) -> None:
+    canvas = page.locator("#out canvas").first
+    canvas.wait_for()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + 0.4 * box["height"], steps=4)
+    page.mouse.up()
+    page.locator("#out .who").wait_for()
 
 
 @contextmanager
@@ -248,7 +285,7 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
     settle(page)
     answers = page.evaluate(
         """async () => {
-            const requests = ["/api/v1/start", "/api/v1/recordings"].map(async path => {
+            const requests = ["/api/v1/start", "/api/v1/recordings", "/api/v1/fleet"].map(async path => {
                 const answer = await fetch(path);
                 return answer.ok ? answer.json() : {};
             });
@@ -262,6 +299,8 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
     def is_wanted(name: str) -> bool:
         return not only or any(word in name for word in only)
 
+    if answers[2].get("archive") and is_wanted("fleet"):
+        camera.take("fleet", url, f"{base}/fleet", _fleet, whole=True)
     if is_wanted("start"):
         camera.take("start", url, f"{base}/start", _start, whole=False)
     for number, study in enumerate(studies):
@@ -294,6 +333,8 @@ def main() -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     from playwright.sync_api import sync_playwright
 
+    from iolab.recording.base.layout import is_recording
+
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         camera = Camera(
@@ -306,6 +347,10 @@ def main() -> int:
         if served := [path for path in args.paths if path not in pages]:
             with service(served, Path(home)) as url:
                 walk(camera, url, args.only)
+            for path in served:
+                if is_recording(path) and not (args.only and "widget" not in args.only):
+                    page = widget_page(path, Path(home)).as_uri()
+                    camera.take("widget", "", page, _marked_widget, whole=False)
         browser.close()
     print(f"{len(list(args.output.glob('*.png')))} pictures in {args.output}")
     return 1 if camera.problems else 0

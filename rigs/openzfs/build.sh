@@ -36,7 +36,13 @@ if [ "$(cat .iolab-configured 2>/dev/null)" != "$wanted" ]; then
   sh configure --quiet $flags >/dev/null
   echo "$wanted" > .iolab-configured
 fi
-make >/dev/null
+# A compiler that was killed leaves part of an object, which make would take for a whole one.
+if [ -f .iolab-compiling ]; then
+  find . -newer .iolab-compiling -regex '.*\.\(a\|ko\|la\|lo\|o\|so[.0-9]*\)' -delete
+fi
+touch .iolab-compiling
+make >/dev/null || { rm .iolab-compiling; exit 1; }
+rm .iolab-compiling
 
 [ -n "$added" ] || rm -rf "$new"
 mkdir -p "$new"

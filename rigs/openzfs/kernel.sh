@@ -30,6 +30,10 @@ from_packages() {
   rm -rf "$debs" "$root/usr/share"
 }
 
+# Options without which a machine of the rig does not start, has no disks, or can't have OpenZFS.
+needed="MODULES BLK_DEV_INITRD RD_GZIP BINFMT_ELF BINFMT_SCRIPT PROC_FS SYSFS TMPFS DEVTMPFS CGROUPS INOTIFY_USER FHANDLE EPOLL SIGNALFD
+  TIMERFD UNIX INET PCI VIRTIO_PCI VIRTIO_BLK VIRTIO_NET EXT4_FS EFI_PARTITION SERIAL_8250_CONSOLE UNIX98_PTYS ZLIB_INFLATE ZLIB_DEFLATE"
+
 from_tree() {
   cd "$root/usr/src/linux"
   # A tree without a configuration gets that of the rig's own kernel.
@@ -39,7 +43,16 @@ from_tree() {
     sh scripts/config --disable DEBUG_INFO_BTF --disable DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT --enable DEBUG_INFO_NONE
   fi
   make olddefconfig >/dev/null
-  make bzImage modules >/dev/null
+  missing=
+  for option in $needed; do
+    grep -q "^CONFIG_$option=[ym]" .config || missing="$missing CONFIG_$option"
+  done
+  [ -z "$missing" ] || { echo "error: the configuration lacks what a machine of the rig needs:$missing" >&2; exit 1; }
+  # A compiler that was killed leaves part of an object, which make would take for a whole one.
+  if [ -f .iolab-compiling ]; then find . -newer .iolab-compiling -regex '.*\(\.\(a\|ko\|o\)\|/vmlinux\)' -delete; fi
+  touch .iolab-compiling
+  make bzImage modules >/dev/null || { rm .iolab-compiling; exit 1; }
+  rm .iolab-compiling
   rm -rf "$root/boot" "$root/usr/lib/modules"
   mkdir -p "$root/boot"
   make modules_install INSTALL_MOD_PATH="$root/usr" INSTALL_MOD_STRIP=1 >/dev/null

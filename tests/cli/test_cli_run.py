@@ -96,6 +96,19 @@ def test_the_plan_is_printed_in_order_and_nothing_is_written(
 
 
 @pytest.mark.fio
+def test_notes_of_loads_are_in_the_plan(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.write_text(STUDY.replace("numjobs = [1, 4]", "iodepth = [1, 4]"), "utf-8")
+    code, out, _ = said(capsys, study, "--dry-run")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith("note: ")] == [
+        "note: iodepth=4 has no effect: psync keeps one I/O in flight (io_uring and libaio keep more)"
+    ]
+    assert said(capsys, study, "--dry-run", "--format", "json")[1].count("iodepth=4 has no") == 1
+
+
+@pytest.mark.fio
 def test_changes_and_commands_stand_in_the_plan(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

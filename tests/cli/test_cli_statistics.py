@@ -127,7 +127,7 @@ def test_the_catalogue_of_a_recording_and_a_trace(
     )
     assert (
         found["io.ops"]["lacking"]["file"]
-        == "csv events tell no file; file.ops does, where it was recorded"
+        == "csv events have no file; file.ops has it, where it was recorded"
     )
     assert "not here: there are no counters of cpu" in out
     assert run(["catalog", "metrics", str(trace)]) == 2

@@ -210,7 +210,7 @@ describe("a content", () => {
 		const said = stateOf(spec.id).outside.value;
 		expect(said).toBe("9 I/Os below 1 ns");
 		const other = contentOf(spec, stack, null, "#ccc") as Content;
-		tellOutside(spec.id, other);
+		tellOutside(spec.id, Object.create(other, { compared: { value: true } }));
 		expect(stateOf(spec.id).outside.value).toBe(said);
 		const drawn = { box, span: { from: 0, to: 10 }, zoom: 1, content: other, spec, marks: differenceOf(spec.id) };
 		mark({ ...drawn, draw: () => {} }, [
@@ -218,6 +218,9 @@ describe("a content", () => {
 			[50, 50],
 		]);
 		expect(stateOf(differenceOf(spec.id)).mark.value).toMatchObject({ mapped: false });
+		// numbers of the same graph have nothing outside of their axis
+		tellOutside(spec.id, other);
+		expect(stateOf(spec.id).outside.value).toBe("");
 		expect(stateOf(spec.id).mark.value).toBe(null);
 	});
 

@@ -7,6 +7,7 @@ import {
 	greys,
 	HUES,
 	hueOf,
+	type Lab,
 	labOf,
 	large,
 	lightnesses,
@@ -103,6 +104,19 @@ describe.each([
 			for (const other of labs.slice(0, i))
 				expect(Math.hypot(...one.map((value, axis) => value - (other[axis] ?? 0)))).toBeGreaterThan(0.05);
 	});
+	it("that follow each other are told apart easily, with normal sight and without", () => {
+		for (const [name, sight] of Object.entries(SIGHTS))
+			for (let from = 0; from < HUES.length; from++)
+				for (const [one, other] of [
+					[0, 1],
+					[0, 2],
+					[0, 3],
+				] as const) {
+					const [a, b] = [one, other].map((at) => seen(hues[(from + at) % HUES.length] ?? "", sight)) as [Lab, Lab];
+					const least = { normal: 0.1, tritanopia: 0.05 }[name] ?? 0.06;
+					expect(Math.hypot(...a.map((value, axis) => value - (b[axis] ?? 0)))).toBeGreaterThan(least);
+				}
+	});
 	it("stand out from it", () => {
 		for (const hue of hues) expect(contrast(hue, paper)).toBeGreaterThan(least);
 	});
@@ -191,13 +205,19 @@ describe("places among the hues", () => {
 	it("are those of the names, whatever else is there", () => {
 		expect(placesOf("process", ["fio"]).get("fio")).toBe(placeOf("process", "fio"));
 		expect(placeOf("op", "read")).toBe(0);
-		expect(["", "é", "日本", "loop0"].map((name) => placeOf("device", name))).toEqual([1, 11, 7, 3]);
+		expect(["", "é", "日本", "loop0"].map((name) => placeOf("device", name))).toEqual([1, 7, 3, 9]);
 	});
 
-	it("differ for names that differ in their last letter", () => {
+	it("differ for names that differ in their last letter or in a number", () => {
 		const disks = Array.from({ length: 10 }, (_, i) => `/dev/loop${i}`);
 		expect(new Set(disks.map((name) => placeOf("device", name))).size).toBe(10);
-		expect(placeOf("device", "sda")).not.toBe(placeOf("device", "sdb"));
+		for (const names of [
+			["sda", "sdb", "sdc", "sdd", "sde", "sdf"],
+			["nvme0n1", "nvme1n1", "nvme2n1"],
+			["10.0.0.8", "10.0.0.9", "10.0.0.10"],
+		])
+			for (const [i, name] of names.entries())
+				expect((placeOf("device", name) - placeOf("device", names[0] ?? "") + HUES.length) % HUES.length).toBe(i);
 	});
 
 	it("are never shared, and kept by those that had one", () => {

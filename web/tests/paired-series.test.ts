@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { graphOf } from "../src/api/worksheet";
 import { numberTicks } from "../src/canvas/numbers";
-import { Beside, type BesideLook, pairsOf } from "../src/canvas/paired-series";
+import { PairedSeries, type PairedSeriesLook, pairsOf } from "../src/canvas/paired-series";
 import type { Change, Changes, StatisticFacts } from "../src/generated/api";
 import { branchOf, devices, trail } from "../src/lib/branches";
 import { changeTitle, changeWords } from "../src/worksheet/dialogs/compare";
@@ -29,7 +29,7 @@ const answer: Changes = {
 	whole: change("", [4, null, 6, 1], [3, 2, null, 9]),
 	keys: [change("read", [3, null, 5, 1], [2, 1, null, 9]), change("write", [1, null, 1, 0], [1, 1, null, 0])],
 };
-const look = (given: Partial<BesideLook> = {}): BesideLook => ({
+const look = (given: Partial<PairedSeriesLook> = {}): PairedSeriesLook => ({
 	answer,
 	highlights: [],
 	mode: "highlight",
@@ -42,7 +42,7 @@ const look = (given: Partial<BesideLook> = {}): BesideLook => ({
 
 describe("two times beside each other", () => {
 	it("are those of all together, of what is chosen, or of each value", () => {
-		const names = (given: Partial<BesideLook>) => pairsOf(look(given)).map((each) => each.name);
+		const names = (given: Partial<PairedSeriesLook>) => pairsOf(look(given)).map((each) => each.name);
 		expect(names({})).toEqual(["io.ops[op]"]);
 		expect(names({ highlights: ["write"] })).toEqual(["write"]);
 		expect(names({ highlights: ["gone"] })).toEqual(["io.ops[op]"]);
@@ -54,7 +54,7 @@ describe("two times beside each other", () => {
 	});
 
 	it("share an axis that holds both, and are hatched where one was not recorded", () => {
-		const made = new Beside(look());
+		const made = new PairedSeries(look());
 		expect([made.origin, made.interval, made.columns, made.compared]).toEqual([100e9, 1e9, 4, true]);
 		expect(made.hatched).toEqual([[1e9, 3e9]]);
 		expect(made.settle({ from: 0, to: 4e9 })).toBe(true);
@@ -64,17 +64,17 @@ describe("two times beside each other", () => {
 	});
 
 	it("say both, also where one of them is not known", () => {
-		const made = new Beside(look());
+		const made = new PairedSeries(look());
 		expect(made.at(0.5e9, 0)).toEqual({ "this time": "4/s", "that time": "3/s" });
 		expect(made.at(1.5e9, 0)).toEqual({ "this time": "nothing recorded", "that time": "2/s" });
 		expect(made.at(9e9, 0)).toBe(null);
-		const many = new Beside(look({ mode: "rainbow" }));
+		const many = new PairedSeries(look({ mode: "rainbow" }));
 		expect(many.at(3.5e9, 0)).toEqual({ read: "1/s, that time 9/s", write: "0/s, that time 0/s" });
 	});
 
 	it("have no rows, of which a menu could tell", () => {
 		const spec = { ...graphOf("io.ops[op]", "beside"), highlights: ["read"] };
-		const content = new Beside(look({ highlights: ["read"] }));
+		const content = new PairedSeries(look({ highlights: ["read"] }));
 		const box = { left: 0, top: 0, width: 100, height: 100 };
 		const drawn = { box, span: { from: 0, to: 4e9 }, zoom: 1, content, spec, marks: differenceOf(spec.id) };
 		openMenu({ ...drawn, draw: () => {} }, [10, 50], 10, 50);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Events as columns, for those who keep them.
+//! Events as columns, for callers that store them.
 
 use crate::event::{Event, Sink, DIMENSIONS};
 use crate::filter::Filter;
 use crate::names::Names;
 use crate::readers::Work;
 
-/// Columns of some events. What an event has not is 0 there, and 0 in the column's `valid`.
+/// Columns of some events. A value that an event lacks is 0 here, and 0 in the `valid` of its column.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     filter: Filter,
@@ -14,20 +14,20 @@ pub struct Batch {
     pub time_ns: Vec<i64>,
     /// Operations, by code.
     pub op: Vec<u8>,
-    /// I/Os that a row stands for.
+    /// Number of I/Os of each row.
     pub count: Vec<u64>,
     /// Latency, offset, size.
     pub values: [Column<u64>; 3],
-    /// Names' numbers, by dimension.
+    /// Name ids, by dimension.
     pub keys: [Column<u32>; DIMENSIONS],
-    /// Events that the filter left out, so far.
+    /// Events dropped by the filter so far.
     pub skipped: u64,
 }
 
 /// A column that may lack values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Column<T> {
-    /// Values, or 0.
+    /// Values; 0 if missing.
     pub values: Vec<T>,
     /// 1 where there is a value.
     pub valid: Vec<u8>,
@@ -47,12 +47,12 @@ impl Batch {
         Self { filter, ..Self::default() }
     }
 
-    /// How many events there are.
+    /// Number of events.
     pub fn rows(&self) -> usize {
         self.time_ns.len()
     }
 
-    /// Forget the events, to take the next ones.
+    /// Remove all events.
     pub fn clear(&mut self) {
         *self = Self { filter: std::mem::take(&mut self.filter), skipped: self.skipped, ..Self::default() };
     }

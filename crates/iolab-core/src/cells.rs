@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts by column (interval of time) and bucket, in little memory whatever the span.
+//! Counts by column (interval of time) and bucket, with memory that does not depend on the span of time.
 //!
-//! Time mostly runs forward, so a few columns are open as dense rows; a column that is left is put aside as
-//! (column, bucket, count), and these are sorted and summed when they become many. Both axes can become coarser on the way,
-//! exactly: columns and buckets are numbered from zero of their scale, so that wider ones are unions of narrower ones.
+//! Time mostly increases, so a few columns are open as dense rows. A closed column is stored as (column, bucket,
+//! count); these cells are sorted and summed when there are many. Both axes can become coarser without error: columns
+//! and buckets are numbered from zero, so that wider ones are unions of narrower ones.
 
-/// Cells that are kept; beyond, the interval must become longer.
+/// Maximum number of cells. Above it, the interval must become longer.
 pub const LIMIT: usize = if cfg!(test) { 15_000 } else { 1_500_000 };
 
-/// Times lie between minus and plus this (146 years), as readers see to; no interval is longer.
+/// Times are between minus and plus this (146 years); readers ensure it. No interval is longer.
 pub const LONGEST: i64 = 1 << 62;
 
 const OPEN: usize = 4;
 
-/// A count that was put aside.
+/// A count of a closed column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// Number of the interval of time, counted from time 0.
+    /// Number of the interval, counted from time 0.
     pub column: i64,
     /// Number of the bucket.
     pub bucket: u64,
-    /// What was counted.
+    /// Number of I/Os, or their sum.
     pub count: u64,
 }
 
-/// How long an interval is.
+/// Length of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// So many nanoseconds.
+    /// Fixed length in nanoseconds.
     Fixed(i64),
-    /// Starts at so many nanoseconds, and becomes ten times as long whenever there are more columns than this.
+    /// Starts at this length, and becomes ten times as long whenever there are more columns than the maximum.
     Auto {
-        /// Nanoseconds to start with.
+        /// Initial length in nanoseconds.
         finest: i64,
-        /// Columns that there may be.
+        /// Maximum number of columns.
         columns: i64,
     },
 }
@@ -42,7 +42,7 @@ pub enum Interval {
 struct Row {
     start: i64,
     column: i64,
-    /// Bit n: some of the buckets of group n are not zero.
+    /// Bit n: group n has a bucket that is not zero.
     touched: u64,
     counts: Vec<u64>,
 }
@@ -58,16 +58,16 @@ pub struct Cells {
     aside: Vec<Cell>,
     first: i64,
     last: i64,
-    /// More cells than can be kept, at an interval that must not change.
+    /// The maximum number of cells was exceeded with a fixed interval.
     overflowed: bool,
 }
 
 impl Cells {
-    /// No counts yet; `buckets` is how many different buckets may be open at a time.
+    /// No counts yet. `buckets` is the maximum number of open buckets.
     pub fn new(interval: Interval, buckets: usize) -> Self {
         let (interval, columns) = match interval {
             Interval::Fixed(interval) => (interval.clamp(1, LONGEST), None),
-            // times before and after 0 never share a column, so there are at least two
+            // times before and after 0 are never in the same column, so there are at least two
             Interval::Auto { finest, columns } => (finest.clamp(1, LONGEST), Some(columns.max(2))),
         };
         let group = buckets.div_ceil(64).next_power_of_two().trailing_zeros();
@@ -85,21 +85,21 @@ impl Cells {
         }
     }
 
-    /// Length of an interval now.
+    /// Current length of an interval.
     pub fn interval(&self) -> i64 {
         self.interval
     }
 
-    /// Whether counts were dropped, because there were too many cells.
+    /// Whether counts were dropped because there were too many cells.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Count at a time; `place` is the bucket's number less `base`, the first bucket now open.
+    /// Count at a time. `place` is the number of the bucket minus `base`, the first open bucket.
     #[inline(always)]
     pub fn add(&mut self, time: i64, place: usize, count: u64, base: u64) {
         let mut row = &mut self.rows[self.current];
-        // an unused row starts so late that every time is outside
+        // an unused row starts so late that no time is in it
         if (time.wrapping_sub(row.start) as u64) >= self.interval as u64 {
             self.turn_to(time, base);
             row = &mut self.rows[self.current];
@@ -132,7 +132,7 @@ impl Cells {
         self.current = place;
     }
 
-    /// Close one row, and sum what was put aside when it has become much.
+    /// Close a row. Sum the closed cells if there are many.
     fn close(&mut self, place: usize, base: u64) {
         self.put_aside(place, base);
         if self.aside.len() < LIMIT {
@@ -145,7 +145,7 @@ impl Cells {
                 self.overflowed = true;
                 self.aside.truncate(LIMIT / 2);
             } else if self.last - self.first <= 1 {
-                // two columns have no more cells than buckets: this is all there can be
+                // two columns have no more cells than buckets: this is the maximum
                 break;
             } else {
                 self.lengthen();
@@ -169,23 +169,23 @@ impl Cells {
         row.start = i64::MAX;
     }
 
-    /// Close all rows, as a change of the buckets' scale or of `base` asks for.
+    /// Close all rows, before a change of the scale of buckets or of `base`.
     pub fn put_all_aside(&mut self, base: u64) {
         (0..OPEN).for_each(|place| self.put_aside(place, base));
     }
 
-    /// Bucket n becomes n divided by `2^shift`. All rows must be closed.
+    /// Divide bucket numbers by `2^shift`. All rows must be closed.
     pub fn widen_buckets(&mut self, shift: u32) {
         self.aside.iter_mut().for_each(|cell| cell.bucket >>= shift);
         self.sum();
     }
 
-    /// Intervals ten times as long. All rows must be closed.
+    /// Make intervals ten times as long. All rows must be closed.
     fn lengthen(&mut self) {
         self.lengthen_by(10);
     }
 
-    /// Intervals `factor` times as long. All rows must be closed.
+    /// Make intervals `factor` times as long. All rows must be closed.
     pub fn lengthen_by(&mut self, factor: i64) {
         self.interval = self.interval.saturating_mul(factor).min(LONGEST);
         for cell in &mut self.aside {
@@ -198,7 +198,8 @@ impl Cells {
         self.sum();
     }
 
-    /// Add all that another has counted, on the same scale of buckets; the longer interval holds. All rows must be closed.
+    /// Add the counts of another one with the same scale of buckets. The longer interval is kept. All rows must be
+    /// closed.
     pub fn absorb(&mut self, mut other: Cells) {
         while self.interval < other.interval {
             self.lengthen();
@@ -218,7 +219,7 @@ impl Cells {
         }
     }
 
-    /// Sort, and add up what stands in the same cell.
+    /// Sort the cells, and add up equal ones.
     fn sum(&mut self) {
         self.aside.sort_unstable_by_key(|cell| (cell.column, cell.bucket));
         self.aside.dedup_by(|next, kept| {
@@ -230,7 +231,7 @@ impl Cells {
         });
     }
 
-    /// First and last column that were counted in.
+    /// First and last column with a count.
     pub fn span(&self) -> Option<(i64, i64)> {
         (self.first <= self.last).then_some((self.first, self.last))
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of a Parquet file in memory: whole numbers and names, in the encodings that the files of a recording use.
-//! A library of the whole format takes longer to build and to load than such a file takes to read.
+//! Columns of a Parquet file in memory: integers and names, in the encodings of the files of a recording. A library for
+//! the whole format takes longer to build and to load than such a file takes to read.
 //!
 //! The format: <https://parquet.apache.org/docs/file-format/>; its metadata is in Thrift's compact protocol.
 
@@ -8,16 +8,16 @@ use crate::thrift::{Thrift, BINARY, STRUCT};
 use ruzstd::decoding::FrameDecoder;
 
 const MAGIC: &[u8] = b"PAR1";
-/// Bytes of a page at most, after decompression.
+/// Maximum size of a page in bytes, after decompression.
 const LARGEST_PAGE: usize = 1 << 28;
-/// Values of a page at most.
+/// Maximum number of values of a page.
 const MOST_VALUES: usize = 1 << 24;
-/// Rows of a row group at most.
+/// Maximum number of rows of a row group.
 const MOST_ROWS: usize = 1 << 26;
 /// The id of a missing name.
 pub const NO_NAME: u32 = u32::MAX;
 
-/// Why a file can't be read here: it is damaged, or has a form that other writers use.
+/// Why a file can't be read here: it is damaged, or has a form that this reader does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnsError(pub &'static str);
 
@@ -30,14 +30,14 @@ const NOT_IN_DICTIONARY: ColumnsError = ColumnsError("has a value that is not in
 /// The values of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Whole numbers. Those of 32 bits are unsigned; those of 64 bits have the bits of the file.
+    /// Integers. 32-bit ones are unsigned; 64-bit ones have the bits of the file.
     Numbers(Vec<i64>),
-    /// Names by their ids; a name may have several. A missing one has `NO_NAME`.
+    /// Names by id; a name may have several ids. A missing one has `NO_NAME`.
     Names(Vec<u32>, Vec<String>),
 }
 
 impl Column {
-    /// Numbers, or an error if it has names.
+    /// The numbers.
     ///
     /// # Errors
     /// The column has names.
@@ -48,7 +48,7 @@ impl Column {
         }
     }
 
-    /// Ids and names, or an error if it has numbers.
+    /// Ids and names.
     ///
     /// # Errors
     /// The column has numbers.
@@ -67,7 +67,7 @@ impl Column {
     }
 }
 
-/// Memory for columns, which is used again for each row group: to map new memory takes longer than to decode a page.
+/// Memory for columns, reused for each row group: mapping new memory takes longer than decoding a page.
 #[derive(Default)]
 pub struct Buffers {
     decoder: FrameDecoder,
@@ -98,7 +98,7 @@ impl Buffers {
     }
 }
 
-/// A Parquet file in memory, with the places of its columns in each row group.
+/// A Parquet file in memory, with the positions of its columns in each row group.
 pub struct Table<'a> {
     body: &'a [u8],
     fields: Vec<Field<'a>>,
@@ -109,12 +109,12 @@ impl<'a> Table<'a> {
     /// Read the metadata of a file.
     ///
     /// # Errors
-    /// They are damaged, or have a form that is not known here.
+    /// The metadata is damaged or has an unsupported form.
     pub fn open(file: &'a [u8]) -> Result<Self> {
         let metadata = file.len().checked_sub(8).ok_or(TORN)?;
         let (body, end) = file.split_at(metadata);
         if !file.starts_with(MAGIC) || &end[4..] != MAGIC {
-            return Err(ColumnsError("is no Parquet file"));
+            return Err(ColumnsError("is not a Parquet file"));
         }
         let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
         let footer = &body[body.len().checked_sub(length).ok_or(TORN)?..];
@@ -122,23 +122,23 @@ impl<'a> Table<'a> {
         Ok(Self { body, fields, groups })
     }
 
-    /// Number of its row groups.
+    /// Number of row groups.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// The least and largest number of a column of 64 bits in a row group, where the file states them.
+    /// Minimum and maximum of a 64-bit column in a row group, if the file states them.
     #[must_use]
     pub fn range(&self, group: usize, name: &str) -> Option<(i64, i64)> {
         let chunk = self.groups[group].iter().find(|chunk| chunk.name == name.as_bytes())?;
         Some((chunk.least?, chunk.largest?))
     }
 
-    /// The wanted columns of a row group, all of one length. They are in `buffers` until the next ones are read.
+    /// The requested columns of a row group, all of the same length. They are in `buffers` until the next call.
     ///
     /// # Errors
-    /// The file is damaged, lacks a column, or has a form that is not known here.
+    /// The file is damaged, lacks a column, or has an unsupported form.
     pub fn read<'b>(&self, group: usize, wanted: &[&str], buffers: &'b mut Buffers) -> Result<&'b [Column]> {
         let columns: Vec<Column> = wanted
             .iter()
@@ -184,7 +184,7 @@ struct Chunk<'a> {
     largest: Option<i64>,
 }
 
-/// Columns, and the places of their parts in each row group.
+/// Columns, and the positions of their parts in each row group.
 type Footer<'a> = (Vec<Field<'a>>, Vec<Vec<Chunk<'a>>>);
 
 fn read_footer(footer: &[u8]) -> Result<Footer<'_>> {
@@ -265,7 +265,7 @@ fn read_chunk_place<'a>(thrift: &mut Thrift<'a>) -> Result<Chunk<'a>> {
     Ok(chunk)
 }
 
-/// A number of 64 bits as statistics have it; None for others.
+/// A 64-bit number as in statistics; None for other types.
 fn number_of(bytes: &[u8]) -> Option<i64> {
     bytes.try_into().ok().map(i64::from_le_bytes)
 }
@@ -392,7 +392,7 @@ fn read_dictionary(page: &[u8], count: usize, kind: Kind, column: &mut Column, n
             for _ in 0..count {
                 let length = rest.take(4)?;
                 let text = rest.take(u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize)?;
-                names.push(String::from_utf8(text.to_vec()).map_err(|_| ColumnsError("has a name that is no text"))?);
+                names.push(String::from_utf8(text.to_vec()).map_err(|_| ColumnsError("has a name that is not UTF-8"))?);
             }
             Ok(())
         }
@@ -400,7 +400,7 @@ fn read_dictionary(page: &[u8], count: usize, kind: Kind, column: &mut Column, n
     }
 }
 
-/// Numbers as they are in memory.
+/// Numbers in native byte order.
 fn read_plain(page: &[u8], count: usize, kind: Kind, numbers: &mut Vec<i64>) -> Result<()> {
     match kind {
         Kind::Short => {
@@ -429,7 +429,7 @@ fn read_levels(page: &[u8], count: usize, is_optional: bool) -> Result<(Option<V
     Ok((Some(levels), &page[past..]))
 }
 
-/// Places in a dictionary.
+/// Indices in a dictionary.
 fn read_places(page: &[u8], count: usize, places: &mut Vec<u32>) -> Result<()> {
     places.clear();
     match page.split_first() {
@@ -462,7 +462,7 @@ fn read_numbers(
     }
 }
 
-/// Values of `width` bits, run lengths and packed values mixed.
+/// Values of `width` bits: run lengths mixed with packed values.
 fn unpack_runs(bytes: &[u8], width: u32, count: usize, values: &mut Vec<u32>) -> Result<()> {
     values.reserve(count);
     let mut rest = Thrift { bytes, at: 0 };
@@ -471,7 +471,7 @@ fn unpack_runs(bytes: &[u8], width: u32, count: usize, values: &mut Vec<u32>) ->
         let (length, missing) = (usize::try_from(header >> 1).map_err(|_| TORN)?, count - values.len());
         if header & 1 == 1 {
             let length = length.checked_mul(width as usize).ok_or(TORN)?;
-            // the last group may lack what is beyond the values
+            // the last group may be cut off after the last value
             let packed = rest.take(length.min(rest.bytes.len() - rest.at))?;
             let here = missing.min((header >> 1) as usize * 8);
             if packed.len() * 8 < here * width as usize {
@@ -524,7 +524,7 @@ fn unpack_deltas(page: &[u8], count: usize, is_short: bool, numbers: &mut Vec<i6
     Ok(())
 }
 
-/// The value at a place of packed values, the lowest bits first. Its bytes exist.
+/// The value at an index of packed values, lowest bits first. Its bytes must exist.
 fn unpack(packed: &[u8], width: u32, place: usize) -> u64 {
     let bit = place * width as usize;
     let bytes = &packed[bit / 8..];

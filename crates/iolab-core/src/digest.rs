@@ -5,18 +5,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// CRC-32 (that of zlib) of bytes; `value`: that of the bytes before them.
+/// CRC-32 (that of zlib) of bytes; `value` is the CRC-32 of the preceding bytes.
 pub fn crc32(data: &[u8], value: u32) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(value);
     hasher.update(data);
     hasher.finalize()
 }
 
-/// CRC-32 (that of zlib) of a file's content, and its bytes.
+/// CRC-32 (that of zlib) of the content of a file, and its size in bytes.
 pub fn crc32_of_file(path: &Path) -> std::io::Result<(u32, u64)> {
     let mut file = File::open(path)?;
     let mut hasher = crc32fast::Hasher::new();
-    // what fits into the second cache is read and summed at the speed of memory
+    // a block that fits into the second-level cache is read and summed at the speed of memory
     let mut block = vec![0; 1 << 18];
     let mut bytes = 0;
     loop {

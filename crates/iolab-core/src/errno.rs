@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of Linux error numbers, as programs and manuals spell them.
+//! Names of Linux error numbers, as in errno(3).
 
-/// Numbers and names that storage and file calls give; the numbers are those of x86, arm, riscv, power and s390.
+/// Numbers and names of errors of storage and file calls; the numbers are those of x86, arm, riscv, power and s390.
 const NAMES: [(u32, &str); 84] = [
     (1, "EPERM"),
     (2, "ENOENT"),
@@ -89,17 +89,17 @@ const NAMES: [(u32, &str); 84] = [
     (529, "EIOCBQUEUED"),
 ];
 
-/// Name of an error number (positive), where it has one here.
+/// Name of an error number (positive); None if it is not in the table.
 pub fn name(number: u32) -> Option<&'static str> {
     NAMES.binary_search_by_key(&number, |&(known, _)| known).ok().map(|at| NAMES[at].1)
 }
 
-/// Name of an error number, or the number in words.
+/// Name of an error number, or the text `errno N`.
 pub fn words(number: u32) -> String {
     name(number).map_or_else(|| format!("errno {number}"), str::to_owned)
 }
 
-/// A number without a name here is an error all the same.
+/// Name of an error number; `EUNKNOWN` if it is not in the table.
 #[must_use]
 pub fn name_or_unknown(number: u64) -> &'static str {
     u32::try_from(number).ok().and_then(name).unwrap_or("EUNKNOWN")
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_and_others_said() {
+    fn known_names_and_other_numbers() {
         assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!((words(5).as_str(), words(121).as_str(), words(4000).as_str()), ("EIO", "EREMOTEIO", "errno 4000"));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user is told when a trace cannot be read: one line.
+//! The error of a trace that cannot be read: one line of text.
 
-/// A trace that cannot be read as asked, with the reason in one line.
+/// A trace that cannot be read as requested, with the reason in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError(pub String);
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One I/O, as every reader yields it.
+//! One I/O, as produced by every reader.
 
-/// What an I/O did.
+/// Operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Op {
-    /// Data were read.
+    /// Read.
     Read,
-    /// Data were written.
+    /// Write.
     Write,
-    /// Space was given back (discard, unmap).
+    /// Discard, unmap.
     Trim,
-    /// A device's cache was flushed.
+    /// Flush of the cache of a device.
     Flush,
-    /// A file was synced.
+    /// Sync of a file.
     Sync,
-    /// Anything else, or not said.
+    /// Other or unknown.
     Other,
 }
 
@@ -23,7 +23,7 @@ impl Op {
     /// All operations, in the order of their codes.
     pub const ALL: [Op; 6] = [Op::Read, Op::Write, Op::Trim, Op::Flush, Op::Sync, Op::Other];
 
-    /// Name, as `where` takes it.
+    /// Name, as in `where`.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -35,12 +35,13 @@ impl Op {
         }
     }
 
-    /// The operation of that name.
+    /// The operation with this name.
     pub fn of_name(name: &str) -> Option<Op> {
         Self::ALL.into_iter().find(|op| op.name() == name)
     }
 
-    /// The kernel's letters (`rwbs` of blktrace: `WS`, `RA`, `D`, `FWFS`), as biosnoop and iosnoop print them too.
+    /// Decodes the letters of the kernel (`rwbs` of blktrace: `WS`, `RA`, `D`, `FWFS`), which biosnoop and iosnoop
+    /// print too.
     pub fn of_letters(letters: &[u8]) -> Op {
         let has = |letter: u8| letters.contains(&letter);
         if has(b'D') {
@@ -56,7 +57,7 @@ impl Op {
         }
     }
 
-    /// A word (`read`, `WRITE`), fio's code (`0`) or the kernel's letters.
+    /// Decodes a word (`read`, `WRITE`), the code of fio (`0`) or the letters of the kernel.
     pub fn of_word(word: &[u8]) -> Op {
         match word {
             b"0" => return Op::Read,
@@ -80,31 +81,31 @@ impl Op {
     }
 }
 
-/// Who did an I/O, or to what: the dimensions whose values are names.
+/// The dimensions with names as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Dimension {
     /// Block device.
     Device,
-    /// Process, by its command name.
+    /// Process, by command name.
     Process,
-    /// File, by its path.
+    /// File, by path.
     File,
     /// Job of a load generator.
     Job,
-    /// Client, by its host's name or address.
+    /// Client, by host name or address.
     Client,
 }
 
-/// How many dimensions there are.
+/// Number of dimensions.
 pub const DIMENSIONS: usize = 5;
 
 impl Dimension {
-    /// All dimensions, in the order in which arrays hold them.
+    /// All dimensions, in the order of arrays.
     pub const ALL: [Dimension; DIMENSIONS] =
         [Dimension::Device, Dimension::Process, Dimension::File, Dimension::Job, Dimension::Client];
 
-    /// Name, as `where` takes it.
+    /// Name, as in `where`.
     pub fn name(self) -> &'static str {
         match self {
             Dimension::Device => "device",
@@ -116,27 +117,27 @@ impl Dimension {
     }
 }
 
-/// One I/O, or `count` alike ones (a line of a histogram log).
+/// One I/O, or `count` equal ones (a line of a histogram log).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Completion, in nanoseconds on the trace's own clock.
+    /// Completion, in nanoseconds of the clock of the trace.
     pub time_ns: i64,
-    /// From start to completion.
+    /// Time from start to completion.
     pub latency_ns: Option<u64>,
-    /// First byte on the device or in the file.
+    /// Offset of the first byte on the device or in the file.
     pub offset_bytes: Option<u64>,
-    /// Bytes moved.
+    /// Number of bytes transferred.
     pub size_bytes: Option<u64>,
-    /// What it did.
+    /// Operation.
     pub op: Op,
-    /// Interned names, indexed by `Dimension`.
+    /// Interned names, by `Dimension`.
     pub keys: [Option<u32>; DIMENSIONS],
-    /// I/Os that this stands for.
+    /// Number of I/Os.
     pub count: u64,
 }
 
 impl Event {
-    /// An I/O of which only time and operation are known.
+    /// An I/O with only time and operation.
     pub fn at(time_ns: i64, op: Op) -> Self {
         Self { time_ns, latency_ns: None, offset_bytes: None, size_bytes: None, op, keys: [None; DIMENSIONS], count: 1 }
     }
@@ -147,11 +148,11 @@ impl Event {
     }
 }
 
-/// What takes events, one at a time.
+/// Receives events, one at a time.
 pub trait Sink {
-    /// One event, with the names that its keys stand for.
+    /// Receives an event. `work` has the names of its keys.
     fn event(&mut self, event: &Event, names: &crate::names::Names);
 
-    /// The events that follow are those of block `number` of a file read out of order.
+    /// The following events are those of block `number` of a file that is read out of order.
     fn block(&mut self, _number: u64) {}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which events are asked for: equality of names, ranges of numbers.
+//! Conditions for events: equality of names, ranges of numbers.
 
 use crate::error::TraceError;
 use crate::event::{Dimension, Event, Op, DIMENSIONS};
@@ -32,7 +32,7 @@ impl Range {
     }
 }
 
-/// Conditions, all of which must hold; of each one's words any suffices.
+/// Conditions. All must hold; of the words of a condition, one is sufficient.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     ops: Option<Vec<Op>>,
@@ -65,7 +65,7 @@ impl Filter {
                     Some(dimension) => filter.names.push((dimension, words.to_vec())),
                     None => {
                         return Err(TraceError::new(format!(
-                            "no condition on {key:?}; there are op, device, process, file, job, client, time, latency, offset and size"
+                            "no condition on {key:?}; conditions: op, device, process, file, job, client, time, latency, offset, size"
                         )))
                     }
                 },
@@ -74,12 +74,12 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether there is any condition.
+    /// Whether there are conditions.
     pub fn is_active(&self) -> bool {
         self.active
     }
 
-    /// Fix the names asked for, before any other, so that no limit of names can hide them.
+    /// Intern the names of the conditions before all others, so that no limit of names can drop them.
     pub fn bind(&mut self, names: &mut Names) {
         for (dimension, words) in &self.names {
             let wanted = words.iter().map(|word| names.intern(*dimension, &crate::names::bytes_of(word))).collect();
@@ -87,10 +87,10 @@ impl Filter {
         }
     }
 
-    /// Whether an event is asked for.
+    /// Whether an event meets the conditions.
     #[inline(always)]
     pub fn passes(&self, event: &Event) -> bool {
-        // a copy, so that without conditions the event need not be in memory at all
+        // a copy: without conditions the event need not be in memory
         !self.active || self.holds(event)
     }
 
@@ -111,7 +111,7 @@ impl Filter {
 
 fn op(word: &str) -> Result<Op, TraceError> {
     Op::of_name(word).ok_or_else(|| {
-        TraceError::new(format!("no operation {word:?}; there are read, write, trim, flush, sync and other"))
+        TraceError::new(format!("no operation {word:?}; operations: read, write, trim, flush, sync, other"))
     })
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn open_ends_and_nothing_asked() {
+    fn open_ends_and_no_condition() {
         let mut event = Event::at(-5, Op::Read);
         event.size_bytes = Some(u64::MAX);
         assert!(filter(&[]).unwrap().passes(&event));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_refused() {
+    fn invalid_conditions_are_refused() {
         for (key, word) in [("colour", "red"), ("op", "jump"), ("latency", "10ms..20ms"), ("size", "")] {
             assert!(filter(&[(key, &[word])]).is_err(), "{key}={word}");
         }

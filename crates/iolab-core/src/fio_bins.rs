@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! fio's json+ latency bins, taken over onto the grid.
+//! fio's json+ latency bins, mapped to the grid.
 //!
-//! fio keys a bin by a value inside it, in nanoseconds: the middle of the bucket from fio 2.99 on, which
-//! `plat_idx_to_val` of fio's `stat.c` computes. With 6 bits fio's buckets and the grid's are the same, so no count moves.
+//! The key of a fio bin is a value in it, in nanoseconds: since fio 2.99 the middle of the bucket, which
+//! `plat_idx_to_val` of fio's `stat.c` computes. With 6 bits, the buckets of fio and of the grid are the same, so no
+//! count moves.
 
 use crate::grid::Grid;
 
 /// Bits per octave of fio's own histogram (`FIO_IO_U_PLAT_BITS`).
 pub const FIO_BITS: u32 = 6;
 
-/// Indices (ascending, each once) and counts on fio's grid for bins given as (nanoseconds, count).
+/// Indices (ascending, without duplicates) and counts on fio's grid of bins given as (nanoseconds, count).
 pub fn take_over(bins: impl IntoIterator<Item = (u64, u64)>) -> (Vec<u32>, Vec<u64>) {
     let grid = Grid::new(FIO_BITS).expect("6 bits are offered");
     let mut counts = std::collections::BTreeMap::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one log-linear grid on which every histogram of iolab lives.
+//! The log-linear grid of all histograms of iolab.
 //!
-//! Values below `2^bits` have a bucket each; above, every octave is divided into `2^bits` equal buckets. This is
-//! HdrHistogram's geometry, and with 6 bits it is fio's as well (`stat.h`, `FIO_IO_U_PLAT_BITS`), so that both can be
-//! taken over without moving a count. Indices of one grid are consecutive, merging is addition, and coarsening by
-//! whole bits is exact because a coarse bucket is a union of fine ones.
+//! Values below `2^bits` have a bucket each; above, every octave is divided into `2^bits` equal buckets. This is the
+//! geometry of HdrHistogram. With 6 bits it is also that of fio (`stat.h`, `FIO_IO_U_PLAT_BITS`), so that counts of
+//! both can be converted without error. Indices of a grid are consecutive, merging is addition, and coarsening by whole
+//! bits is exact because a coarse bucket is a union of fine ones.
 
 /// Resolution of a grid: buckets per octave as a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl std::fmt::Display for BadBits {
 impl std::error::Error for BadBits {}
 
 impl Grid {
-    /// Finest resolution; beyond it an index of a 64-bit value would not fit 32 bits with room to spare.
+    /// Finest resolution. With more bits, the index of a 64-bit value might exceed 32 bits.
     pub const MAX_BITS: u32 = 16;
 
     /// A grid with `2^bits` buckets per octave.
@@ -77,18 +77,18 @@ impl Grid {
         }
     }
 
-    /// The bucket of a grid with `bits` bits that contains bucket `index` of this one.
+    /// The bucket of a grid with `bits` bits that contains bucket `index` of this grid.
     ///
     /// # Panics
-    /// When the other grid is finer: a bucket cannot be divided.
+    /// If the other grid is finer: a bucket cannot be divided.
     pub fn coarsen(self, index: u32, coarse: Grid) -> u32 {
         assert!(coarse.bits <= self.bits, "a coarser grid has fewer bits");
         coarse.index(self.lower(index))
     }
 }
 
-/// Value at quantile `q` (0 to 1) of the counts at `indices` (ascending): the upper bound of the bucket that holds the
-/// I/O of rank `ceil(q n)`, at least the first. `None` when nothing was counted.
+/// Value at quantile `q` (0 to 1) of the counts at `indices` (ascending): the upper bound of the bucket of the I/O with
+/// rank `ceil(q n)`, at least 1. `None` if there are no counts.
 pub fn quantile(grid: Grid, indices: &[u32], counts: &[u64], q: f64) -> Option<u64> {
     let total: u64 = counts.iter().sum();
     if total == 0 {
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_lies_in_its_bucket(value: u64, bits in 0u32..=16) {
+        fn a_value_is_in_its_bucket(value: u64, bits in 0u32..=16) {
             let grid = Grid::new(bits).unwrap();
             let index = grid.index(value);
             prop_assert!(grid.lower(index) <= value && value <= grid.upper(index));

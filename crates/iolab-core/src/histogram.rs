@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts on the grid: adding, merging and coarsening, all exact.
+//! Counts on the grid. Adding, merging and coarsening are exact.
 
 use crate::grid::{self, Grid};
 
-/// Counts on a grid, as long as its largest value needs.
+/// Counts on a grid, up to the largest value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     grid: Grid,
@@ -11,12 +11,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing counted yet.
+    /// Empty histogram.
     pub fn new(grid: Grid) -> Self {
         Self { grid, counts: Vec::new() }
     }
 
-    /// Count `count` values alike.
+    /// Count a value `count` times.
     pub fn add(&mut self, value: u64, count: u64) {
         let index = self.grid.index(value) as usize;
         if index >= self.counts.len() {
@@ -28,7 +28,7 @@ impl Histogram {
     /// Add all counts of another histogram of the same grid.
     ///
     /// # Panics
-    /// When the grids differ: coarsen first.
+    /// If the grids differ: coarsen first.
     pub fn merge(&mut self, other: &Histogram) {
         assert_eq!(self.grid, other.grid, "histograms of different grids");
         if other.counts.len() > self.counts.len() {
@@ -39,7 +39,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were counted.
+    /// Total count.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -55,10 +55,10 @@ impl Histogram {
     }
 }
 
-/// Counts at ascending indices of a fine grid, on a coarser one: exactly what counting there would have given.
+/// Counts at ascending indices of a fine grid, converted to a coarser one: the same as counting there.
 ///
 /// # Panics
-/// When the other grid is finer.
+/// If the other grid is finer.
 pub fn coarsen(fine: Grid, indices: &[u32], counts: &[u64], coarse: Grid) -> (Vec<u32>, Vec<u64>) {
     let mut merged: Vec<(u32, u64)> = Vec::new();
     for (&index, &count) in indices.iter().zip(counts) {
@@ -71,7 +71,7 @@ pub fn coarsen(fine: Grid, indices: &[u32], counts: &[u64], coarse: Grid) -> (Ve
     merged.into_iter().unzip()
 }
 
-/// Values at several quantiles; `None` for each when nothing was counted.
+/// Values at several quantiles; `None` for each if there are no counts.
 pub fn quantiles(histogram: &Histogram, wanted: &[f64]) -> Vec<Option<u64>> {
     let (indices, counts) = histogram.sparse();
     wanted.iter().map(|&q| grid::quantile(histogram.grid, &indices, &counts, q)).collect()

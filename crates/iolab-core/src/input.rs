@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace's bytes: from a file or standard input, gzip, xz and zstd undone on the way.
+//! The bytes of a trace: from a file or standard input, after decompression of gzip, xz and zstd.
 
 use crate::error::TraceError;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -7,21 +7,21 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// Bytes of the beginning that a format is told by.
+/// Number of bytes at the beginning by which a format is detected.
 pub const HEAD: usize = 64 << 10;
 
-/// KiB of dictionary that a compressed file may ask for; more would let a small file take all memory.
+/// Maximum dictionary size in KiB of a compressed file; without it, a small file could use up all memory.
 const DICTIONARY_KIB: u32 = 64 << 10;
 
 /// An open trace.
 pub struct Input {
-    /// The beginning, decompressed: at most `HEAD` bytes, fewer only when that is all.
+    /// The beginning, decompressed: `HEAD` bytes, or fewer if the file is shorter.
     pub head: Vec<u8>,
-    /// All bytes, the beginning again included.
+    /// All bytes, including the beginning.
     pub bytes: Box<dyn Read + Send>,
-    /// The file and its size, where it is a plain one whose blocks can be read in any order.
+    /// The file and its size, if it is an uncompressed file; its blocks can be read in any order.
     pub plain: Option<(File, u64)>,
-    /// The file's name, without folders and compression.
+    /// The file name, without directories and compression suffix.
     pub name: String,
 }
 
@@ -48,7 +48,7 @@ pub fn open(path: &str) -> Result<Input, TraceError> {
     Ok(input)
 }
 
-/// The same for any reader; `name` is that of the file, where there is one.
+/// Open any reader; `name` is the file name, if any.
 pub fn from_reader(mut reader: impl Read + Send + 'static, name: &str) -> io::Result<Input> {
     let mut magic = Vec::new();
     reader.by_ref().take(6).read_to_end(&mut magic)?;
@@ -67,7 +67,7 @@ pub fn from_reader(mut reader: impl Read + Send + 'static, name: &str) -> io::Re
         if compression.is_none() || !is_damage(&error) || head.is_empty() {
             return Err(error);
         }
-        // whoever reads on meets the damage at the same place
+        // the next read fails at the same position
         bytes = Box::new(Failed(Some(error)));
     }
     let name = ["gz", "xz", "zst"]
@@ -78,7 +78,7 @@ pub fn from_reader(mut reader: impl Read + Send + 'static, name: &str) -> io::Re
     Ok(Input { bytes: Box::new(Cursor::new(head.clone()).chain(bytes)), head, plain: None, name })
 }
 
-/// Whether an error means that compressed data are damaged or cut, not that a disk fails.
+/// Whether an error means damaged or truncated compressed data, not a failing disk.
 pub fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -112,7 +112,7 @@ impl Compression {
     }
 }
 
-/// Zstandard frames one after another; the decoder itself knows a single one.
+/// A sequence of Zstandard frames; the decoder itself reads only one.
 struct ZstdFrames<R: Read> {
     source: BufReader<R>,
     frame: Option<FrameDecoder>,
@@ -224,12 +224,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_gives_what_was_before_it_and_an_error() {
+    fn a_truncated_file_gives_its_content_and_an_error() {
         let text = text();
         for compress in [gzip, xz, zstd] {
-            let whole = compress(&text);
-            for cut in [8, 20, whole.len() / 2, whole.len() - 1] {
-                let (out, error) = read(whole[..cut].to_vec());
+            let compressed = compress(&text);
+            for cut in [8, 20, compressed.len() / 2, compressed.len() - 1] {
+                let (out, error) = read(compressed[..cut].to_vec());
                 assert!(is_damage(&error.expect("cut data")));
                 assert!(text.starts_with(&out));
             }

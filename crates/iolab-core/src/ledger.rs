@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was not read, counted: nothing is lost silently.
+//! Counts of data that was not read: no loss is silent.
 
 /// Why a line was not read.
 pub type Reason = &'static str;
 
-/// Examples of damage that are kept.
+/// Maximum number of examples of damage.
 pub const EXAMPLES: usize = 5;
 
-/// Damaged lines, losses, and unmatched issue and completion events.
+/// Damaged lines, lost records, and unmatched issue and completion events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Lines (or records) that could not be read.
     pub damaged: u64,
-    /// Records that the tracer says, or shows, that it lost.
+    /// Records that the tracer lost, by its own report or by gaps.
     pub losses: u64,
     /// Completions without a start, and starts without a completion.
     pub unpaired: u64,
-    /// The first damaged ones: block of the file, line in the block, reason.
+    /// The first damaged lines: block of the file, line in the block, reason.
     examples: Vec<(u64, u64, Reason)>,
 }
 
 impl Ledger {
-    /// A damaged line (counted from 1) of a block.
+    /// Count a damaged line (numbered from 1) of a block.
     pub fn damage(&mut self, block: u64, line: u64, reason: Reason) {
         self.damaged += 1;
-        // a thread meets its lines in ascending order, so the first are the smallest
+        // a thread reads its lines in ascending order, so the first are the smallest
         if self.examples.len() < EXAMPLES {
             self.examples.push((block, line, reason));
         }
     }
 
-    /// Add what another thread counted.
+    /// Add the counts of another thread.
     pub fn merge(&mut self, other: &Ledger) {
         self.damaged += other.damaged;
         self.losses += other.losses;
@@ -40,7 +40,7 @@ impl Ledger {
         self.examples.truncate(EXAMPLES);
     }
 
-    /// First damaged lines, counted from 1 over the whole file, given how many lines each block has.
+    /// First damaged lines, numbered from 1 over the whole file, by the number of lines of each block.
     pub fn examples(&self, lines_of_block: &[u32]) -> Vec<(u64, Reason)> {
         let before =
             |block: u64| lines_of_block.iter().take(block as usize).map(|&lines| u64::from(lines)).sum::<u64>();

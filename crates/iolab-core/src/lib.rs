@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The loops of iolab over bytes and events. No Python, no privilege, no study in here.
+//! Fast loops over bytes and events. They need no Python and no privilege.
 //!
-//! Bytes become events in `readers`, one file per format; `scan` drives a reader over a file, on several threads where
-//! lines are independent; sinks reduce events: `heatmap`, `summary`, `batch`.
+//! `readers` turns bytes into events, one file per format. `scan` runs a reader over a file, on several threads if
+//! lines are independent. Sinks reduce events: `heatmap`, `summary`, `batch`.
 
 pub mod batch;
 pub mod block;

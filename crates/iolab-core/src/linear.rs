@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Equal buckets, for offsets: a width that is a power of two, cut at whole multiples of it, so that making buckets twice
-//! as wide is exact.
+//! Equal buckets, for offsets. The width is a power of two, and buckets start at multiples of it, so that doubling the
+//! width is exact.
 
 /// Buckets of `2^shift` values; bucket `i` holds `i << shift` up to, not including, `(i + 1) << shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ impl Linear {
     /// Buckets of `2^shift` values.
     ///
     /// # Panics
-    /// When no bucket would fit 64 bits.
+    /// If no bucket would fit 64 bits.
     pub fn new(shift: u32) -> Self {
         assert!(shift < 64, "a bucket is smaller than all values");
         Self { shift }
     }
 
-    /// The finest buckets of which at most `buckets` cover `low` to `high`, both included.
+    /// The finest scale on which at most `buckets` buckets cover `low` to `high`, both inclusive.
     pub fn covering(low: u64, high: u64, buckets: u64) -> Self {
         let fits = |shift: &u32| (high >> shift) - (low >> shift) < buckets.max(1);
         Self { shift: (0..64).find(fits).unwrap_or(63) }
@@ -79,7 +79,7 @@ mod tests {
         }
 
         #[test]
-        fn a_value_lies_in_its_bucket(value: u64, shift in 0u32..64) {
+        fn a_value_is_in_its_bucket(value: u64, shift in 0u32..64) {
             let scale = Linear::new(shift);
             let lower = scale.lower(scale.index(value));
             prop_assert!(lower <= value && value - lower < scale.width());

@@ -4,22 +4,22 @@
 use crate::input::is_damage;
 use std::io::{self, Read};
 
-/// Bytes of a block: enough to make a read cheap, few enough to stay in a processor's own cache.
+/// Bytes of a block: large enough for cheap reads, small enough for the cache of a processor.
 pub const BLOCK: usize = 256 << 10;
-/// Longest line; what is longer is damage, or memory would grow with it.
+/// Maximum length of a line. Longer ones count as damage; otherwise memory would grow with them.
 pub const LONGEST: usize = 1 << 20;
 
-/// What `Lines::read` found.
-pub enum Found<'a> {
+/// Result of `Lines::read`.
+pub enum Piece<'a> {
     /// Whole lines, each with its end.
     Lines(&'a [u8]),
-    /// The last line, which has no end.
+    /// The last line, without its end.
     Cut(&'a [u8]),
     /// A line longer than `LONGEST`, skipped.
     TooLong,
-    /// Compressed data that are damaged or end early; nothing follows.
+    /// Compressed data that are damaged or end early; nothing more can be read.
     Damaged,
-    /// Nothing is left.
+    /// End of the data.
     End,
 }
 
@@ -36,14 +36,14 @@ pub struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// Lines of a reader, in blocks of about so many bytes.
+    /// Reads lines in blocks of about this many bytes.
     pub fn new(reader: R, block: usize) -> Self {
         let buffer = vec![0; block];
         Self { reader, buffer, filled: 0, given: 0, block, ended: false, damaged: false, skipping: false }
     }
 
     /// The next block.
-    pub fn read(&mut self) -> io::Result<Found<'_>> {
+    pub fn read(&mut self) -> io::Result<Piece<'_>> {
         self.drop_front(self.given);
         self.given = 0;
         loop {
@@ -57,22 +57,22 @@ impl<R: Read> Lines<R> {
             }
             if let Some(end) = memchr::memrchr(b'\n', data) {
                 self.given = end + 1;
-                return Ok(Found::Lines(&self.buffer[..end + 1]));
+                return Ok(Piece::Lines(&self.buffer[..end + 1]));
             }
             if self.damaged {
                 self.damaged = false;
                 self.filled = 0;
-                return Ok(Found::Damaged);
+                return Ok(Piece::Damaged);
             }
             if self.ended {
                 self.given = self.filled;
-                return Ok(if self.filled > 0 { Found::Cut(&self.buffer[..self.filled]) } else { Found::End });
+                return Ok(if self.filled > 0 { Piece::Cut(&self.buffer[..self.filled]) } else { Piece::End });
             }
             if self.buffer.len() > LONGEST {
                 self.skipping = true;
                 self.filled = 0;
                 self.buffer.truncate(self.block);
-                return Ok(Found::TooLong);
+                return Ok(Piece::TooLong);
             }
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
@@ -110,18 +110,18 @@ mod tests {
         let (mut out, mut too_long) = (Vec::new(), 0);
         loop {
             match lines.read().unwrap() {
-                Found::Lines(found) => {
-                    assert_eq!(found.last(), Some(&b'\n'));
-                    out.extend_from_slice(found);
+                Piece::Lines(piece) => {
+                    assert_eq!(piece.last(), Some(&b'\n'));
+                    out.extend_from_slice(piece);
                 }
-                Found::Cut(found) => {
-                    out.extend_from_slice(found);
-                    assert!(matches!(lines.read().unwrap(), Found::End));
+                Piece::Cut(piece) => {
+                    out.extend_from_slice(piece);
+                    assert!(matches!(lines.read().unwrap(), Piece::End));
                     return (out, too_long, true);
                 }
-                Found::TooLong => too_long += 1,
-                Found::Damaged => panic!("nothing is compressed"),
-                Found::End => return (out, too_long, false),
+                Piece::TooLong => too_long += 1,
+                Piece::Damaged => panic!("nothing is compressed"),
+                Piece::End => return (out, too_long, false),
             }
         }
     }
@@ -158,8 +158,8 @@ mod tests {
             }
         }
         let mut lines = Lines::new(Torn(0), 100);
-        assert!(matches!(lines.read().unwrap(), Found::Lines(b"a\nb\n")));
-        assert!(matches!(lines.read().unwrap(), Found::Damaged));
-        assert!(matches!(lines.read().unwrap(), Found::End));
+        assert!(matches!(lines.read().unwrap(), Piece::Lines(b"a\nb\n")));
+        assert!(matches!(lines.read().unwrap(), Piece::Damaged));
+        assert!(matches!(lines.read().unwrap(), Piece::End));
     }
 }

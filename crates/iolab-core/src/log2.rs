@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Power-of-two histograms (`zpool iostat -w` and the kernel tools: entry n counts values in [2^n, 2^(n+1))), taken over
-//! onto the grid of 0 bits without losing a count.
+//! Power-of-two histograms (`zpool iostat -w` and the kernel tools: entry n counts values in [2^n, 2^(n+1))), converted
+//! to the grid of 0 bits without loss.
 //!
-//! The grid of 0 bits has value 0 alone in bucket 0 and [2^n, 2^(n+1)) in bucket n + 1, so entry n moves to bucket n + 1
-//! whole. Where a tool counts zeroes into its entry 0 they come to stand in the bucket of 1: the tool does not tell them apart.
+//! The grid of 0 bits has only value 0 in bucket 0, and [2^n, 2^(n+1)) in bucket n + 1, so entry n moves to bucket n +
+//! 1. If a tool counts zeroes in entry 0, they are in the bucket of 1, because the tool does not distinguish them.
 
 /// Entries of a histogram of 64-bit values.
 pub const ENTRIES: usize = 64;
 
-/// Indices (ascending) and counts on the grid of 0 bits; `None` when there are more entries than 64-bit values have.
+/// Indices (ascending) and counts on the grid of 0 bits; `None` if there are more entries than 64-bit values have.
 pub fn take_over(counts: &[u64]) -> Option<(Vec<u32>, Vec<u64>)> {
     if counts.len() > ENTRIES {
         return None;

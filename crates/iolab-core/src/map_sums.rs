@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
-/// The bucket of I/Os without a value.
+/// Bucket of I/Os without a value.
 pub const WITHOUT: u32 = u32::MAX;
-/// Buckets of a map at most.
+/// Maximum number of buckets of a map.
 const MOST_BUCKETS: i64 = 1 << 16;
 
 /// A map: the file of a segment, or its content.
@@ -21,7 +21,7 @@ pub enum Content {
     Bytes(Vec<u8>),
 }
 
-/// A map, and the group of consecutive maps that it belongs to.
+/// A map, and its group of consecutive maps.
 #[derive(Clone, Debug)]
 pub struct Map {
     /// Its content.
@@ -30,16 +30,16 @@ pub struct Map {
     pub group: u32,
 }
 
-/// What is summed of maps.
+/// What to sum.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The source of the I/Os.
     pub source: String,
-    /// Length of a column of time; columns start at its multiples.
+    /// Length of a column of time; columns start at multiples of it.
     pub interval_ns: i64,
-    /// Seconds that start from here on.
+    /// Include seconds from this start on.
     pub from_ns: i64,
-    /// Seconds that start before.
+    /// Include seconds that start before this.
     pub until_ns: i64,
     /// Whether buckets are distinguished; else all are bucket 0.
     pub by_bucket: bool,
@@ -51,10 +51,10 @@ pub struct Wanted {
     pub is_timed: bool,
 }
 
-/// (operation, device); None where it is missing or not distinguished.
+/// (operation, device); None if missing or not distinguished.
 pub type Key = (Option<String>, Option<String>);
 
-/// Sums, one row or several for each group, column, key and bucket.
+/// Sums: one or more rows for each group, column, key and bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Groups of maps.
@@ -63,22 +63,22 @@ pub struct Sums {
     pub column: Vec<i64>,
     /// Buckets, or `WITHOUT`.
     pub bucket: Vec<u32>,
-    /// Places in `keys`.
+    /// Indices in `keys`.
     pub key: Vec<u32>,
     /// I/Os.
     pub ios: Vec<i64>,
-    /// Time spent in them (ns).
+    /// Time spent in the I/Os (ns).
     pub spent: Vec<i64>,
     /// Keys.
     pub keys: Vec<Key>,
 }
 
-/// Why there are no sums.
+/// Error of a sum.
 #[derive(Debug)]
 pub enum MapError {
-    /// The map at this place can't be opened.
+    /// The map at this index can't be opened.
     Io(usize, io::Error),
-    /// The map at this place has a form that is not known here, or is damaged.
+    /// The map at this index is damaged or has an unsupported form.
     Unreadable(usize, ColumnsError),
 }
 
@@ -120,7 +120,7 @@ fn sum_part(maps: &[Map], first: usize, wanted: &Wanted) -> Result<Sums, MapErro
             .add(bytes, map.group, wanted, &mut buffers)
             .map_err(|error| MapError::Unreadable(first + place, error))?;
     }
-    // an error of a sum is that of the last map
+    // the error of the sum is that of the last map
     totals.flush().map_err(|error| MapError::Unreadable(first + maps.len() - 1, error))?;
     Ok(totals.sums)
 }
@@ -149,16 +149,16 @@ impl Sums {
     }
 }
 
-/// Sums of a key in the column of time that is read.
+/// Sums of a key in the current column of time.
 #[derive(Default)]
 struct Buckets {
-    /// I/Os and time by bucket; the first is that without a value.
+    /// I/Os and time by bucket; the first entry is for I/Os without a value.
     cells: Vec<(u64, u64)>,
     low: usize,
     past: usize,
 }
 
-/// Sums of the maps so far, with those of the column that is read.
+/// Sums of the maps so far, and those of the current column.
 #[derive(Default)]
 struct Totals {
     sums: Sums,
@@ -192,7 +192,7 @@ impl Totals {
         Ok(())
     }
 
-    /// Add rows. places: of the columns of buckets, operations, devices and times that are wanted.
+    /// Add rows. `places` has the indices of the requested columns: buckets, operations, devices and times.
     fn add_rows(
         &mut self,
         columns: &[Column],
@@ -245,7 +245,7 @@ impl Totals {
         })
     }
 
-    /// Append the sums of the column that was read.
+    /// Append the sums of the current column.
     fn flush(&mut self) -> Result<(), ColumnsError> {
         for (key, buckets) in self.by_key.iter_mut().enumerate() {
             for place in buckets.low..buckets.past {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names (devices, processes, files, jobs, clients) as small numbers, with a limit so that memory stays flat.
+//! Names (devices, processes, files, jobs, clients) as small integers, with a limit so that memory stays bounded.
 
 use crate::event::{Dimension, DIMENSIONS};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Different names that a dimension keeps; what comes beyond is `OTHER`, counted.
+/// Maximum number of names of a dimension; further names become `OTHER`, and are counted.
 pub const LIMIT: usize = 100_000;
-/// Bytes of names that a dimension keeps.
+/// Maximum size of the names of a dimension in bytes.
 pub const LIMIT_BYTES: usize = 16 << 20;
-/// The name of what is beyond the limit.
+/// The name of names beyond the limit.
 pub const OTHER: &str = "(other)";
 
-/// A name as text. Different names have different texts: a byte that is no UTF-8 becomes `\xNN` in lower case, and so does a backslash
-/// that stands before such letters already.
+/// A name as text. Different names have different texts: a byte that is not UTF-8 becomes `\xNN` in lower case, and so
+/// does a backslash that is followed by such letters.
 pub fn text(name: &[u8]) -> String {
     let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let looks_escaped = |at: usize| {
@@ -40,7 +40,7 @@ pub fn text(name: &[u8]) -> String {
     out
 }
 
-/// The name whose `text` this is.
+/// The name with this `text`.
 pub fn bytes_of(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -67,9 +67,9 @@ pub struct Table {
 }
 
 impl Table {
-    /// Number of a name; a new one where there is room.
+    /// Id of a name; a new one if the limit is not reached.
     pub fn intern(&mut self, name: &[u8]) -> u32 {
-        // successive I/Os mostly come from the same place, and a comparison is cheaper than a hash
+        // consecutive I/Os mostly have the same name, and a comparison is cheaper than a hash
         if let Some(last) = self.last {
             if *self.names[last as usize] == *name {
                 return last;
@@ -105,37 +105,37 @@ impl Table {
         id
     }
 
-    /// Number of a name that is known.
+    /// Id of an existing name.
     pub fn get(&self, name: &[u8]) -> Option<u32> {
         self.ids.get(name).copied()
     }
 
-    /// The name of a number.
+    /// The name with an id.
     pub fn name(&self, id: u32) -> &[u8] {
         &self.names[id as usize]
     }
 
-    /// How many names there are.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether there is no name.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Times that a name beyond the limit was met.
+    /// Number of times that a name beyond the limit was interned.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Those times since the last call.
+    /// The same since the last call.
     pub fn take_beyond(&mut self) -> u64 {
         std::mem::take(&mut self.beyond)
     }
 
-    /// Take over another table; gives this table's number for each of its numbers.
+    /// Add another table. Returns the id in this table for each id of the other one.
     pub fn absorb(&mut self, other: &Table) -> Vec<u32> {
         let merged = other.names.iter().map(|name| self.intern(name)).collect();
         self.beyond += other.beyond;
@@ -150,7 +150,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Number of a name.
+    /// Id of a name.
     pub fn intern(&mut self, dimension: Dimension, name: &[u8]) -> u32 {
         self.tables[dimension as usize].intern(name)
     }
@@ -160,7 +160,7 @@ impl Names {
         &self.tables[dimension as usize]
     }
 
-    /// Names of one dimension, to add to.
+    /// Names of one dimension, mutable.
     pub fn table_mut(&mut self, dimension: Dimension) -> &mut Table {
         &mut self.tables[dimension as usize]
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_limit_is_counted() {
+    fn names_beyond_the_limit_are_counted() {
         let mut table = Table::default();
         for number in 0..LIMIT + 7 {
             table.intern(number.to_string().as_bytes());

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers in text, quickly and exactly.
+//! Fast, exact parsing of numbers.
 
-/// The digits at `at`: their value and where they end. `None` where no digit stands, or the value needs more than 64 bits.
+/// The digits at `at`: their value and end. `None` if there is no digit, or if the value exceeds 64 bits.
 ///
-/// Eight bytes are looked at together (after Daniel Lemire, "Number parsing at a gigabyte per second", 2021, section 3).
+/// Reads eight bytes together (Daniel Lemire, "Number parsing at a gigabyte per second", 2021, section 3).
 #[inline(always)]
 pub fn digits(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     if let Some(chunk) = bytes.get(at..at + 8) {
         let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
         let zeroed = word ^ 0x3030_3030_3030_3030;
-        // the top bit of a byte is set where that byte is no digit
+        // the top bit of a byte is set if the byte is not a digit
         let other = (zeroed.wrapping_add(0x7676_7676_7676_7676) | zeroed) & 0x8080_8080_8080_8080;
         if other != 0 {
             let length = (other.trailing_zeros() / 8) as usize;
@@ -32,18 +32,18 @@ pub fn digits(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     digits_slowly(bytes, at)
 }
 
-/// A column's digits, read with the text that the column had before as a guess, and then with its length.
+/// The digits of a column, read with the previous text of the column as a guess, and then with its length.
 ///
-/// Where a guess holds, the place of the next column does not wait for this one's digits to be looked at: the processor
-/// goes on while it still checks the guess. Guessing pays for columns that seldom change.
+/// If the guess is right, the position of the next column does not depend on reading the digits of this one: the
+/// processor continues while it checks the guess. It is faster for columns that seldom change.
 #[derive(Clone, Copy, Debug)]
 pub struct Guess {
     length: usize,
-    /// All bits of as many bytes as there are digits, and of the byte after them.
+    /// Mask of the digits and of the byte after them.
     within: u64,
-    /// The top bit of the byte after them.
+    /// Mask of the top bit of the byte after them.
     after: u64,
-    /// The digits before and the byte after them, and their value.
+    /// The digits and the byte after them, and their value.
     text: u64,
     value: u64,
 }
@@ -52,12 +52,12 @@ const TOPS: u64 = 0x8080_8080_8080_8080;
 
 impl Guess {
     fn of(length: usize) -> Self {
-        // as if zeroes with a zero byte after them had stood there: true, whatever was there
+        // equals a text of zeroes and a zero byte, which is true for any text
         let text = 0x0030_3030_3030_3030 & ((1u64 << (8 * length)) - 1);
         Self { length, within: u64::MAX >> (56 - 8 * length), after: 0x80 << (8 * length), text, value: 0 }
     }
 
-    /// The digits at `at`: their value and where they end, as `digits` gives it.
+    /// The digits at `at`: their value and end, as returned by `digits`.
     #[inline(always)]
     pub fn digits(&mut self, bytes: &[u8], at: usize) -> Option<(u64, usize)> {
         let chunk = bytes.get(at..at + 8)?;
@@ -93,7 +93,7 @@ impl Default for Guess {
 
 const TENS: [u64; 8] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Value of eight digits, the first in the lowest byte, ASCII's offset already taken away.
+/// Value of eight digits, the first in the lowest byte, minus the ASCII offset.
 #[inline(always)]
 fn eight(zeroed: u64) -> u64 {
     let pairs = zeroed.wrapping_mul(10).wrapping_add(zeroed >> 8);
@@ -117,18 +117,18 @@ fn digits_slowly(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     (end > at).then_some((value, end))
 }
 
-/// The whole text as an unsigned integer.
+/// The text as an unsigned integer.
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     digits(text, 0).filter(|&(_, end)| end == text.len()).map(|(value, _)| value)
 }
 
-/// A decimal number times `unit`, rounded to the nearest whole; exact for what 64 bits hold. Negative ones give `None`.
+/// A decimal number times `unit`, rounded to an integer; exact if the result fits 64 bits. `None` if negative.
 pub fn scaled(text: &[u8], unit: u64) -> Option<u64> {
     let (negative, value) = magnitude(text, unit)?;
     (!negative || value == 0).then_some(value)
 }
 
-/// The same, with a sign.
+/// The same for signed numbers.
 pub fn scaled_signed(text: &[u8], unit: u64) -> Option<i64> {
     let (negative, value) = magnitude(text, unit)?;
     let value = i64::try_from(value).ok()?;
@@ -149,7 +149,7 @@ fn magnitude(text: &[u8], unit: u64) -> Option<(bool, u64)> {
             b'0'..=b'9' => {
                 seen = true;
                 match &mut decimals {
-                    // beyond 18 decimals nothing is left of a nanosecond
+                    // digits after the 18th are below a nanosecond
                     Some(18) => continue,
                     Some(count) => *count += 1,
                     None => {}
@@ -172,7 +172,7 @@ fn magnitude(text: &[u8], unit: u64) -> Option<(bool, u64)> {
     Some((negative, u64::try_from(scaled).ok()?))
 }
 
-/// Numbers such as `1.5e-05`, as programs print them; a double's 53 bits are all they ever had.
+/// Numbers such as `1.5e-05`, printed by programs from a double: 53 bits are sufficient.
 fn exponent(text: &[u8], unit: u64) -> Option<(bool, u64)> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let scaled = (value.abs() * unit as f64).round();

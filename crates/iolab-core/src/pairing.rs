@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Start and completion of an I/O become its latency.
+//! Pairs start and completion of an I/O to compute its latency.
 //!
-//! Starts wait by device, sector and operation. Two kinds are kept: when a request was queued (by whom) and when it was
-//! issued to the driver. Latency counts from the issue where there is one, else from the queueing, as devices without a
-//! request queue (device mapper, md) have that alone. After a loss all starts are forgotten: a stale one would invent a latency.
-//! Two requests with the same key in flight together complete in an order that nobody can tell: they are marked as shared.
+//! Starts are stored by device, sector and operation. There are two kinds: when a request was queued (and by which
+//! process), and when it was issued to the driver. Latency is measured from the issue if there is one, else from the
+//! queueing, which is all that devices without a request queue (device mapper, md) have. After a loss all starts are
+//! dropped, because a stale one would give a wrong latency. If two requests with the same key are in flight, the order
+//! of their completions is unknown: they are marked as shared.
 
 use crate::event::Op;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Starts of each kind that wait at most; with more, all are forgotten and counted, so that memory stays flat.
+/// Maximum number of starts of each kind. Above it, all are dropped and counted, so that memory stays bounded.
 pub const LIMIT: usize = 1 << 18;
-/// A start that waits longer than the kernel lets requests wait has lost its completion, once the same is started again.
+/// A start older than the request timeout of the kernel has lost its completion, if the same key is started again.
 const STALE_NS: u64 = 120_000_000_000;
 
-/// What a start and its completion have in common.
+/// Key of a start and its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// Device number.
@@ -27,41 +28,41 @@ pub struct Key {
     pub op: Op,
 }
 
-/// A start that waits for its completion.
+/// A start without its completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// When.
+    /// Time.
     pub time_ns: u64,
-    /// When it was queued, once it is issued.
+    /// Time of queueing, if it was issued since.
     pub queued_ns: Option<u64>,
-    /// Name of the process that asked, as interned.
+    /// Interned name of the process that queued it.
     pub process: Option<u32>,
-    /// That process.
+    /// PID of that process.
     pub pid: Option<u32>,
-    /// The thread of it.
+    /// Thread of that process.
     pub thread: Option<u32>,
-    /// First sector; a request that completes in parts waits under the sector where the rest begins.
+    /// First sector. A request that completes in parts is stored under the sector of the rest.
     pub sector: u64,
-    /// Bytes asked for, where known.
+    /// Requested bytes, if known.
     pub bytes: u64,
     /// Bytes not yet completed.
     pub left: u64,
-    /// Whether others with the same key were in flight with it: which of them completed cannot be told.
+    /// Whether other requests with the same key were in flight: the order of completions is unknown.
     pub shared: bool,
 }
 
-/// What became of a completion.
+/// Result of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// All of the request that began so.
+    /// The whole request, with this start.
     Whole(Start),
-    /// A part of a request; the rest is in flight.
+    /// A part of a request; the rest is still in flight.
     Part,
-    /// Nobody saw its start.
+    /// The start is missing.
     Unknown,
 }
 
-/// Hashes keys of a few words; keys come from the kernel, not from an adversary.
+/// Hashes short keys. The keys are from the kernel, not from an attacker.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WordHasher(u64);
 
@@ -87,12 +88,12 @@ impl Hasher for WordHasher {
     }
 
     fn finish(&self) -> u64 {
-        // a product's high bits are the good ones, and tables look at both ends
+        // the high bits of a product are well mixed, and tables use both ends
         self.0.rotate_left(26)
     }
 }
 
-/// A map with keys of a few words.
+/// A map with short keys.
 pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
 /// Starts in flight.
@@ -100,35 +101,35 @@ pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 pub struct Pairing {
     queued: WordMap<Key, Start>,
     issued: WordMap<Key, Start>,
-    /// Further ones with a key that is in `issued` already, oldest first.
+    /// Further starts with a key that is already in `issued`, oldest first.
     twins: WordMap<Key, VecDeque<Start>>,
     twin_count: usize,
     unpaired: u64,
 }
 
 impl Pairing {
-    /// A request was asked for.
+    /// A request was queued.
     pub fn queue(&mut self, key: Key, start: Start) {
-        // merged requests leave theirs behind: they are no loss, only rubbish
+        // merged requests leave their starts behind: they are garbage, not a loss
         if self.queued.len() >= LIMIT {
             self.queued.clear();
         }
         self.queued.insert(key, start);
     }
 
-    /// A request went into another one, and will not complete by itself.
+    /// A request was merged into another one, and will have no completion.
     pub fn merged(&mut self, key: Key) {
         self.queued.remove(&key);
     }
 
-    /// A request was divided: what begins at another sector was asked for by the same.
+    /// A request was split: the part at another sector was queued by the same process.
     pub fn split(&mut self, key: Key, sector: u64) {
         if let Some(&start) = self.queued.get(&key) {
             self.queue(Key { sector, ..key }, start);
         }
     }
 
-    /// A request went to the driver. Who asked is known from the queueing, as any process may do the issuing.
+    /// A request was issued. The process is known from the queueing, because any process may issue a request.
     pub fn issue(&mut self, key: Key, start: Start) {
         if self.issued.len() + self.twin_count >= LIMIT {
             self.forget_issued();
@@ -170,7 +171,7 @@ impl Pairing {
         }
     }
 
-    /// The driver gave a request back; it will be issued again.
+    /// The driver returned a request; it will be issued again.
     pub fn requeue(&mut self, key: Key) {
         if let Some(start) = self.take_issued(key) {
             self.queue(key, Start { time_ns: start.queued_ns.unwrap_or(start.time_ns), ..start });
@@ -184,7 +185,7 @@ impl Pairing {
         start
     }
 
-    /// So many bytes of an issued request completed.
+    /// This many bytes of an issued request completed.
     pub fn complete_part(&mut self, key: Key, bytes: u64) -> Completed {
         if self.twin_count > 0 {
             self.prefer(key, bytes);
@@ -193,7 +194,7 @@ impl Pairing {
             self.unpaired += 1;
             return Completed::Unknown;
         };
-        // a part is whole sectors; what fits no request is taken as the end of one
+        // parts are whole sectors; a size that fits no request is taken as its end
         if bytes == 0 || bytes >= start.left {
             return Completed::Whole(start);
         }
@@ -203,7 +204,7 @@ impl Pairing {
         Completed::Part
     }
 
-    /// Of several in flight with a key, put one first that waits for just so many bytes.
+    /// Of several requests with the same key, move one with this number of bytes to the front.
     fn prefer(&mut self, key: Key, bytes: u64) {
         let (Some(first), Some(twins)) = (self.issued.get_mut(&key), self.twins.get_mut(&key)) else { return };
         if first.left != bytes {
@@ -236,13 +237,14 @@ impl Pairing {
         self.twin_count = 0;
     }
 
-    /// Something was lost: no start in flight can be trusted.
+    /// Records were lost: no start in flight can be trusted.
     pub fn forget_all(&mut self) {
         self.forget_issued();
         self.queued.clear();
     }
 
-    /// Completions without a start and starts without a completion since the last call; `at_end` counts those in flight too.
+    /// Completions without a start and starts without a completion since the last call; `at_end` includes those in
+    /// flight.
     pub fn take_unpaired(&mut self, at_end: bool) -> u64 {
         if at_end {
             self.forget_all();
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_counts_from_the_issue_and_who_from_the_queueing() {
+    fn latency_counts_from_the_issue_and_the_process_from_the_queueing() {
         let mut pairing = Pairing::default();
         pairing.queue(key(8), Start { process: Some(1), ..start(5) });
         pairing.issue(key(8), Start { process: Some(2), ..start(9) });
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn who_of_two_completed_is_not_guessed() {
+    fn of_two_equal_requests_the_process_is_unknown() {
         let mut pairing = Pairing::default();
         pairing.issue(key(8), start(5));
         pairing.issue(key(8), start(6));
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_divided_request_keeps_who_asked() {
+    fn a_split_request_keeps_its_process() {
         let mut pairing = Pairing::default();
         pairing.queue(key(8), Start { process: Some(1), ..start(5) });
         pairing.split(key(8), 16);

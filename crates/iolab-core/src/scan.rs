@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Driving a trace through a sink: on several threads where its lines are independent, in order elsewhere.
+//! Runs a trace through a sink: on several threads if its lines are independent, otherwise in order.
 //!
-//! Threads take blocks of a file in turn. A block's lines are those that begin in it, so the last one is read beyond its end.
+//! Threads take blocks of a file in turn. A block contains the lines that begin in it, so its last line is read beyond
+//! its end.
 
 use crate::error::TraceError;
 use crate::event::Sink;
@@ -15,26 +16,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A file smaller than this is read by one thread.
 pub const SMALL: u64 = 4 << 20;
-/// Threads that are used at most: beyond, memory and not parsing is the limit.
+/// Maximum number of threads: with more, the limit is memory, not parsing.
 const THREADS: usize = 4;
 
-/// A sink whose parts become a whole.
+/// A sink whose parts can be merged.
 pub trait Merge: Sink + Send {
-    /// Take over another part, whose names are numbered as in `other_work`.
+    /// Merge another part. Its names have the ids of `other_work`.
     fn merge(&mut self, other: Self, own: &mut Work, other_work: &Work);
 }
 
-/// What a scan leaves.
+/// Result of a scan.
 pub struct Scanned<S> {
-    /// The sink that has seen every event.
+    /// The sink with all events.
     pub sink: S,
     /// Names and ledger.
     pub work: Work,
-    /// Lines of each block, where the file was read in blocks.
+    /// Lines of each block, if the file was read in blocks.
     pub lines_of_block: Vec<u32>,
 }
 
-/// Send all events of a trace through sinks made by `make`; `stop` ends it early.
+/// Send all events of a trace to sinks that `make` creates; `stop` ends it early.
 pub fn scan<S: Merge>(
     trace: &mut Trace,
     make: impl Fn(&mut Work) -> S,
@@ -55,7 +56,7 @@ pub fn scan<S: Merge>(
     Ok(Scanned { sink, work, lines_of_block: Vec::new() })
 }
 
-/// Show a sink the events at the beginning and at the end of a plain file; of others none.
+/// Send the events at the beginning and at the end of an uncompressed file to a sink; of other files none.
 pub fn ends<S: Sink>(trace: &Trace, work: &mut Work, sink: &mut S) -> io::Result<()> {
     let Some((file, size, reader)) = &trace.plain else { return Ok(()) };
     let mut buffer = vec![0; 64 << 10];
@@ -116,7 +117,7 @@ fn blocks<S: Merge>(
     Ok(Scanned { sink, work, lines_of_block: counted.into_iter().map(|entry| entry.1).collect() })
 }
 
-/// What a thread has read: its sink, its work, and the lines of its blocks.
+/// State of a thread: its sink, its work, and the lines of its blocks.
 type Read<S> = (S, Work, Vec<(u64, u32)>);
 
 struct Part<'a, S> {
@@ -135,7 +136,7 @@ impl<S: Sink> Part<'_, S> {
     fn read(&mut self, number: u64) -> io::Result<()> {
         let start = number * self.block;
         let end = (start + self.block).min(self.size);
-        // the byte before tells whether a line begins at the start
+        // the preceding byte shows whether a line begins at the start
         let from = start.saturating_sub(1);
         self.load(from, end)?;
         let begin = if start == 0 { Some(0) } else { memchr::memchr(b'\n', &self.buffer).map(|end| end + 1) };
@@ -168,7 +169,7 @@ impl<S: Sink> Part<'_, S> {
         let mut filled = 0;
         while filled < length {
             match self.file.read_at(&mut self.buffer[filled..], from + filled as u64) {
-                // the file became shorter meanwhile
+                // the file was truncated in the meantime
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -179,7 +180,7 @@ impl<S: Sink> Part<'_, S> {
         Ok(())
     }
 
-    /// Read on until the last line that begins in the block has its end; false where it has none within `LONGEST`.
+    /// Read to the end of the last line that begins in the block. Returns false if it does not end within `LONGEST`.
     fn complete(&mut self, from: u64) -> io::Result<bool> {
         let mut end = from + self.buffer.len() as u64;
         let limit = end + LONGEST as u64;

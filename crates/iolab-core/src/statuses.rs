@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statuses of the sealed files of a folder: a recording has a hundred thousand after months.
+//! Statuses of the sealed files of a directory: a recording has a hundred thousand after months.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,10 +9,10 @@ use std::path::Path;
 const SUFFIX: &str = ".parquet";
 const FEWEST_DIGITS: usize = 6;
 
-/// A sealed file: the number in its name, inode, size in bytes, and time of the last change (ns).
+/// A sealed file: the number in its name, inode, size in bytes, and modification time (ns).
 pub type Status = (u64, u64, u64, i64);
 
-/// The number in the name of a sealed file, `000123.parquet`.
+/// The number in the name of a sealed file, such as `000123.parquet`.
 fn number_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SUFFIX)?;
     let is_number = digits.len() >= FEWEST_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -23,11 +23,11 @@ fn number_of(name: &str) -> Option<u64> {
     }
 }
 
-/// Statuses of the sealed files with numbers beyond `after`, in any order, and whether one vanished
-/// meanwhile. A folder that does not exist has none.
+/// Statuses of the sealed files with numbers above `after`, in any order, and whether a file disappeared during the
+/// call. A directory that does not exist has none.
 ///
 /// # Errors
-/// The system refuses to list the folder, or to tell a status.
+/// The system fails to list the directory or to read a status.
 pub fn sealed_statuses(folder: &Path, after: u64) -> io::Result<(Vec<Status>, bool)> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -43,7 +43,7 @@ pub fn sealed_statuses(folder: &Path, after: u64) -> io::Result<(Vec<Status>, bo
         let Some(number) = name.to_str().and_then(number_of).filter(|&number| number > after) else {
             continue;
         };
-        // relative to the folder, and without a look at what a link leads to
+        // relative to the directory, without following links
         let status = match entry.metadata() {
             Ok(status) if status.is_symlink() => fs::metadata(entry.path()),
             other => other,

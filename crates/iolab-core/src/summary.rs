@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trace holds, counted in one pass.
+//! Summary of a trace, in one pass.
 
 use crate::event::{Dimension, Event, Op, Sink, DIMENSIONS};
 use crate::filter::Filter;
@@ -10,9 +10,9 @@ use crate::names::{Names, OTHER};
 use crate::readers::Work;
 use crate::scan::Merge;
 
-/// Names of a dimension whose latencies are kept apart: the first so many that appear, so that memory stays flat.
+/// Number of names of a dimension with separate latencies: the first that appear, so that memory stays bounded.
 const APART: u32 = 512;
-/// Percentiles that are given.
+/// Percentiles in the summary.
 pub const PERCENTILES: [(&str, f64); 5] = [("50", 0.5), ("90", 0.9), ("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999)];
 
 /// Distribution of a value.
@@ -43,17 +43,17 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Mean of the values themselves; `None` without any.
+    /// Mean of the values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Percentiles (upper bounds of buckets, never above the largest value) and the largest value; empty without any.
+    /// Percentiles (upper bounds of buckets, never above the maximum) and the maximum; empty if there are no values.
     pub fn percentiles(&self) -> Vec<(&'static str, u64)> {
         if self.count == 0 {
             return Vec::new();
@@ -98,7 +98,7 @@ pub struct Summary {
     filter: Filter,
     /// I/Os.
     pub events: u64,
-    /// Events that the filter left out.
+    /// Events dropped by the filter.
     pub skipped: u64,
     /// Earliest and latest time.
     pub span: Option<(i64, i64)>,
@@ -145,14 +145,14 @@ impl Summary {
         self.last = None;
     }
 
-    /// Events that are earlier than the one before them.
+    /// Number of events that are earlier than the previous one.
     pub fn backwards(&mut self) -> u64 {
         self.blocks.sort_unstable();
         let between = self.blocks.windows(2).filter(|pair| pair[1].1 < pair[0].2).count();
         self.backwards + between as u64
     }
 
-    /// Fields that some event has.
+    /// Fields that at least one event has.
     pub fn has(&self) -> Vec<&'static str> {
         let keys = |dimension: Dimension| self.keys[dimension as usize].counts.iter().any(|&count| count > 0);
         let fields = [
@@ -166,7 +166,7 @@ impl Summary {
         fields.into_iter().filter(|field| field.1).map(|field| field.0).chain(named).collect()
     }
 
-    /// The most frequent names of a dimension, at most so many, with their events and latencies.
+    /// The most frequent names of a dimension, up to `limit`, with their events and latencies.
     pub fn largest(
         &self,
         dimension: Dimension,
@@ -182,12 +182,12 @@ impl Summary {
         order.into_iter().map(|key| (text(key), by_key.counts[key], latency(key))).collect()
     }
 
-    /// How many different names of a dimension there are.
+    /// Number of different names of a dimension.
     pub fn distinct(&self, dimension: Dimension) -> usize {
         self.keys[dimension as usize].counts.iter().filter(|&&count| count > 0).count()
     }
 
-    /// Events whose name was beyond the limit of names.
+    /// Number of events with a name beyond the limit of names.
     pub fn other(&self, dimension: Dimension, names: &Names) -> u64 {
         let other = names.table(dimension).get(OTHER.as_bytes());
         other.and_then(|key| self.keys[dimension as usize].counts.get(key as usize)).copied().unwrap_or(0)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Thrift's compact protocol, in which a Parquet file has its metadata.
+//! Thrift's compact protocol, used for the metadata of a Parquet file.
 
 use crate::columns::{ColumnsError, Result, TORN};
 
-/// Levels of nested structures at most.
+/// Maximum nesting depth of structures.
 const DEEPEST: usize = 16;
 pub(crate) const BINARY: u8 = 8;
 const LIST: u8 = 9;
 pub(crate) const STRUCT: u8 = 12;
 
-/// Bytes that are read in order: Thrift's compact protocol.
+/// Sequential reader of bytes: Thrift's compact protocol.
 pub(crate) struct Thrift<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
@@ -20,9 +20,9 @@ type Take<'a, 'f> = &'f mut dyn FnMut(&mut Thrift<'a>, i64, u8) -> Result<()>;
 impl<'a> Thrift<'a> {
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         let past = self.at.checked_add(length).ok_or(TORN)?;
-        let taken = self.bytes.get(self.at..past).ok_or(TORN)?;
+        let bytes = self.bytes.get(self.at..past).ok_or(TORN)?;
         self.at = past;
-        Ok(taken)
+        Ok(bytes)
     }
 
     fn byte(&mut self) -> Result<u8> {
@@ -46,7 +46,7 @@ impl<'a> Thrift<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Read a structure: `take` reads or skips each field, of which it gets the id and the type.
+    /// Read a structure: `take` reads or skips each field, given its id and type.
     pub(crate) fn fields(&mut self, take: Take<'a, '_>) -> Result<()> {
         let mut id = 0;
         loop {
@@ -103,7 +103,7 @@ impl<'a> Thrift<'a> {
             BINARY => self.text(kind).map(drop),
             LIST | 10 => {
                 let (length, of) = self.list_head()?;
-                // in a list a truth value is a byte
+                // in a list, a boolean is a byte
                 let of = if of <= 2 { 3 } else { of };
                 (0..length).try_for_each(|_| self.skip(of, depth + 1))
             }

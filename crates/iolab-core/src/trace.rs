@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace: which format, which reader, and its events block by block.
+//! A trace: its format, its reader, and its events block by block.
 
 use crate::error::TraceError;
 use crate::event::Sink;
 use crate::input::{self, Input};
 use crate::ledger::Ledger;
-use crate::lines::{Found, Lines, BLOCK};
+use crate::lines::{Lines, Piece, BLOCK};
 use crate::readers::blkparse::Blkparse;
 use crate::readers::blktrace::Blktrace;
 use crate::readers::csv::Csv;
@@ -32,7 +32,7 @@ pub const FORMATS: [&str; 11] = [
     "csv",
 ];
 
-/// Whether a beginning is of a format: yes, no, or it might be. Fio's logs differ by name only, so the name helps.
+/// Whether a beginning has a format: yes, no, or maybe. The logs of fio differ by name only, so the name is used too.
 fn detect_one(format: &str, head: &[u8], name: &str) -> Option<bool> {
     match format {
         "blktrace" => blktrace::detect(head),
@@ -54,7 +54,7 @@ fn detect_one(format: &str, head: &[u8], name: &str) -> Option<bool> {
     }
 }
 
-/// The format of a beginning: the first that says yes, else the only one that does not say no.
+/// The format of a beginning: the first with the answer yes, else the only one without the answer no.
 pub fn detect(head: &[u8], name: &str) -> Option<&'static str> {
     let answers = FORMATS.map(|format| detect_one(format, head, name));
     let sure = answers.iter().position(|&answer| answer == Some(true));
@@ -91,12 +91,12 @@ macro_rules! each {
 }
 
 impl AnyText {
-    /// Whole lines.
+    /// Reads complete lines.
     pub fn lines<S: Sink>(&mut self, block: &[u8], work: &mut Work, sink: &mut S) {
         each!(self, reader => reader.lines(block, work, sink));
     }
 
-    /// The last line, which has no end.
+    /// Reads the last line, which has no line end.
     pub fn cut<S: Sink>(&mut self, line: &[u8], work: &mut Work, sink: &mut S) {
         work.line += 1;
         if let Err(reason) = each!(self, reader => reader.line(line, false, work, sink)) {
@@ -104,12 +104,12 @@ impl AnyText {
         }
     }
 
-    /// Nothing follows.
+    /// End of the data.
     pub fn finish<S: Sink>(&mut self, work: &mut Work, sink: &mut S) {
         each!(self, reader => reader.finish(work, sink));
     }
 
-    /// A line that the reader takes.
+    /// A line that the reader accepts.
     fn example(&self) -> String {
         match self {
             AnyText::FioLog(_) => "1000, 250000, 0, 4096, 0".to_owned(),
@@ -133,20 +133,20 @@ enum Source {
 /// An open trace.
 pub struct Trace {
     source: Source,
-    /// A plain file whose lines can be read in any order, its size, and the reader for them.
+    /// An uncompressed file, its size, and the reader; its lines can be read in any order.
     pub plain: Option<(File, u64, AnyText)>,
     /// Name of the format.
     pub format: &'static str,
-    /// What the file does not say and was assumed.
+    /// Assumptions about what the file does not state.
     pub assumptions: Vec<String>,
     /// Whether each line is the mean of a window.
     pub averaged: bool,
-    /// Nanoseconds of the trace's own clock.
+    /// Nanoseconds per unit of the clock of the trace.
     pub resolution_ns: i64,
 }
 
 impl Trace {
-    /// Open a path, of a format or of whichever it is; columns are those of a CSV file.
+    /// Open a path with a given or detected format; `columns` are those of a CSV file.
     pub fn open(path: &str, format: Option<&str>, columns: Option<&str>) -> Result<Self, TraceError> {
         let files = blktrace_files(path);
         let first = files.first().map_or(path, String::as_str);
@@ -162,7 +162,7 @@ impl Trace {
         Self::of_input(input, more, format, columns).map_err(|error| TraceError::new(format!("{shown}: {error}")))
     }
 
-    /// The same for what is already open; `more` are the other files of a blktrace.
+    /// Open an input; `more` are the other files of a blktrace.
     pub fn of_input(
         input: Input,
         more: Vec<Box<dyn Read + Send>>,
@@ -181,7 +181,7 @@ impl Trace {
             }
             (None, None) => detect(&input.head, &input.name).ok_or_else(|| {
                 TraceError::new(
-                    "no trace that is known; for a table, say its columns, as in time:us,latency:ns,offset:bytes,op",
+                    "unknown trace format; for a table, give its columns, as in time:us,latency:ns,offset:bytes,op",
                 )
             })?,
         };
@@ -212,7 +212,7 @@ impl Trace {
                     .map_or_else(|| Csv::of_header(head), |columns| Csv::of_columns(columns, head))
                     .map_err(TraceError)?;
                 if !reader.unknown().is_empty() {
-                    assumptions.push(format!("columns that no I/O has are skipped: {}", reader.unknown().join(", ")));
+                    assumptions.push(format!("skipped unknown columns: {}", reader.unknown().join(", ")));
                 }
                 AnyText::Csv(reader)
             }
@@ -240,7 +240,7 @@ impl Trace {
         Self { source, plain: None, format, assumptions: Vec::new(), averaged: false, resolution_ns }
     }
 
-    /// An error where a trace was read to its end, `seen` events were in it, and nothing could be read of what there was.
+    /// Fails if a trace was read to its end and none of its data could be read; `seen` is the number of events.
     pub fn refuse_unread(&self, seen: u64, ledger: &Ledger, lines_of_block: &[u32]) -> Result<(), TraceError> {
         if seen > 0 || ledger.damaged == 0 || ledger.unpaired > 0 {
             return Ok(());
@@ -256,23 +256,23 @@ impl Trace {
         Err(TraceError::new(format!("none of {} {what} could be read{example}{remedy}", ledger.damaged)))
     }
 
-    /// Read on, a block; false when nothing is left.
+    /// Read the next block. Returns false at the end.
     pub fn step<S: Sink>(&mut self, work: &mut Work, sink: &mut S) -> io::Result<bool> {
         match &mut self.source {
             Source::Blktrace(reader) => reader.step(8192, work, sink),
             Source::Text { reader, lines } => {
                 match lines.read()? {
-                    Found::Lines(block) => reader.lines(block, work, sink),
-                    Found::Cut(line) => reader.cut(line, work, sink),
-                    Found::TooLong => {
+                    Piece::Lines(block) => reader.lines(block, work, sink),
+                    Piece::Cut(line) => reader.cut(line, work, sink),
+                    Piece::TooLong => {
                         work.line += 1;
                         work.damage("a line longer than 1 MiB");
                     }
-                    Found::Damaged => {
+                    Piece::Damaged => {
                         work.line += 1;
-                        work.damage("the compressed data end here, damaged or cut");
+                        work.damage("the compressed data end here, damaged or truncated");
                     }
-                    Found::End => {
+                    Piece::End => {
                         reader.finish(work, sink);
                         return Ok(false);
                     }
@@ -292,10 +292,10 @@ fn known(name: &str) -> Result<&'static str, TraceError> {
     FORMATS
         .into_iter()
         .find(|format| *format == name)
-        .ok_or_else(|| TraceError::new(format!("no format {name:?}; there are {}", FORMATS.join(", "))))
+        .ok_or_else(|| TraceError::new(format!("no format {name:?}; formats: {}", FORMATS.join(", "))))
 }
 
-/// The files of all CPUs, where a path is that of one (`x.blktrace.3`) or their common name (`x`).
+/// The files of all CPUs for a path of one of them (`x.blktrace.3`) or their common name (`x`).
 fn blktrace_files(path: &str) -> Vec<String> {
     let numbered = |name: &str| {
         let (stem, rest) = name.rsplit_once(".blktrace.")?;

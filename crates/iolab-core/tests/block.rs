@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The block layer's records, of three kernels, become I/Os: each once, with its own latency and who asked.
+//! Records of the block layer of three kernels become I/Os: each once, with its latency and process.
 
 #[path = "support/blocks.rs"]
 mod blocks;
@@ -46,7 +46,7 @@ fn parts_are_one_io() {
 }
 
 #[test]
-fn what_failed_ends_whole() {
+fn a_failed_request_ends_as_a_whole() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(3, Point::Issue, SDA, 8, 16, "R", &[]);
     bench.at(10, Point::Complete, SDA, 8, 8, "R", &[("error", -5i64 as u64)]);
@@ -72,7 +72,7 @@ fn a_write_between_flushes_is_three_ios() {
     assert_eq!(
         bench.ios(),
         [
-            Io { time: 4, latency: Some(3), queue: Some(1), who: fio(9, 10), ..flush.clone() },
+            Io { time: 4, latency: Some(3), queue: Some(1), submitter: fio(9, 10), ..flush.clone() },
             Io {
                 time: 9,
                 op: "write",
@@ -81,14 +81,14 @@ fn a_write_between_flushes_is_three_ios() {
                 size: Some(4096),
                 latency: Some(4),
                 queue: Some(5),
-                who: fio(9, 10),
+                submitter: fio(9, 10),
                 flags: Some("MS".into()),
                 ..Io::default()
             },
             Io { time: 12, latency: Some(2), ..flush },
         ]
     );
-    // fsync of a file without changes: an order to flush without data
+    // fsync of an unchanged file: a flush without data
     bench.at(20, Point::BioQueue, SDA, 0, 0, "FWS", &thread);
     bench.at(21, Point::Issue, SDA, 0, 0, "FF", &[]);
     bench.at(24, Point::Complete, SDA, u64::MAX, 0, "FF", &[]);
@@ -104,14 +104,14 @@ fn discards_requeues_merges_and_splits() {
     bench.whole(0, 8, "DS", 10);
     let discard = Io { op: "trim", flags: Some("S".into()), ..read(10, 8) };
     assert_eq!(bench.ios(), [discard]);
-    // given back by the driver: the latency is that of the second time, the waiting counts from the first
+    // returned by the driver: the latency is that of the second issue, the queue time counts from the first
     bench.at(0, Point::BioQueue, SDA, 8, 8, "R", &[("common_pid", 10)]);
     bench.at(3, Point::Issue, SDA, 8, 8, "R", &[]);
     bench.at(4, Point::Requeue, SDA, 8, 8, "R", &[]);
     bench.at(13, Point::Issue, SDA, 8, 8, "R", &[]);
     bench.at(20, Point::Complete, SDA, 8, 8, "R", &[]);
     assert_eq!(bench.ios(), [Io { queue: Some(13), ..read(20, 8) }]);
-    // 16 goes behind 8 into one request; 64 to 80 is divided
+    // 16 is merged after 8 into one request; 64 to 80 is split
     for (sector, sectors) in [(8, 8), (16, 8), (64, 16)] {
         bench.at(30, Point::BioQueue, SDA, sector, sectors, "R", &[("common_pid", 10)]);
     }
@@ -138,7 +138,7 @@ fn devices_with_bios_and_those_not_wanted() {
 }
 
 #[test]
-fn some_processes_are_left_out_by_who_asked_not_by_who_completes() {
+fn processes_are_excluded_by_queueing_not_by_completion() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(0, Point::BioQueue, SDA, 8, 8, "R", &[("common_pid", 66)]);
     bench.at(3, Point::Issue, SDA, 8, 8, "R", &[("common_pid", 10)]);
@@ -154,23 +154,23 @@ fn some_processes_are_left_out_by_who_asked_not_by_who_completes() {
 fn after_a_loss_no_latency_is_invented() {
     let mut bench = Bench::new("linux-6.18");
     bench.at(3, Point::Issue, SDA, 8, 8, "R", &[]);
-    bench.block.lost();
-    // the first one's completion, and the issue of another at the same place, are missing
+    bench.block.begin_loss();
+    // the completion of the first, and the issue of another at the same position, are missing
     bench.at(10, Point::Complete, SDA, 8, 8, "R", &[]);
     bench.at(11, Point::Issue, SDA, 16, 8, "R", &[]);
-    bench.block.found();
+    bench.block.end_loss();
     bench.at(20, Point::Complete, SDA, 16, 8, "R", &[]);
     bench.whole(30, 8, "R", 10);
-    let unknown = |time, sector| Io { latency: None, queue: None, who: None, ..read(time, sector) };
+    let unknown = |time, sector| Io { latency: None, queue: None, submitter: None, ..read(time, sector) };
     assert_eq!(bench.ios(), [unknown(10, 8), unknown(20, 16), read(40, 8)]);
     assert_eq!(bench.block.take_unpaired(), 3, "a start and two completions");
 }
 
 #[test]
-fn a_kernel_without_a_tracepoint_or_field_is_told() {
+fn a_missing_tracepoint_or_field_is_reported() {
     let mut kernel = Kernel::read("linux-6.1");
     kernel.formats.remove("block_rq_requeue");
-    assert!(Fields::find(|name| kernel.formats.get(name)).is_ok(), "one that can be missed");
+    assert!(Fields::find(|name| kernel.formats.get(name)).is_ok(), "an optional one");
     let issue = kernel.formats.remove("block_rq_issue").unwrap();
     let words = Fields::find(|name| kernel.formats.get(name)).unwrap_err().0;
     assert!(words.contains("no tracepoint block_rq_issue"), "{words}");
@@ -210,7 +210,7 @@ prop_compose! {
 }
 
 proptest! {
-    // Every request is one I/O with its own latency; where another is in flight at the same place, rather none than a wrong one.
+    // Every request is one I/O with its latency; if another one is in flight at the same position, it has no latency.
     #[test]
     fn every_request_is_one_io(requests in prop::collection::vec(request(), 1..20)) {
         let mut bench = Bench::new("linux-6.1");
@@ -233,7 +233,8 @@ proptest! {
         let io = |request: &Request| {
             let op = if request.write { "write" } else { "read" };
             let (time, latency) = ((request.start + request.latency) as i64, Some(request.latency));
-            Io { op, size: Some(request.sectors * 512), latency, queue: None, who: None, ..read(time, request.sector) }
+            let size = Some(request.sectors * 512);
+            Io { op, size, latency, queue: None, submitter: None, ..read(time, request.sector) }
         };
         let meets = |one: &Request, two: &Request| one.sector == two.sector && one.write == two.write
             && one.start <= two.start + two.latency && two.start <= one.start + one.latency;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readers and bytes that are not as they should be: nothing panics, and what is lost is counted.
+//! Readers with damaged input: no panic, and losses are counted.
 
 mod support;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::io::Cursor;
 use support::{blktrace, corpus, finish, histogram_line, read_bytes, CORPUS};
 
-/// Every file of the corpus, and what is made rather than kept.
+/// All files of the corpus, and generated ones.
 fn samples() -> Vec<(String, Vec<u8>)> {
     let mut names: Vec<String> =
         std::fs::read_dir(CORPUS).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -21,7 +21,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn named_and_told_by_content_is_the_same() {
+fn detection_by_name_and_by_content_agree() {
     let mut formats = std::collections::BTreeSet::new();
     for (name, bytes) in samples() {
         let Some(format) = detect(&bytes, &name) else { continue };
@@ -47,7 +47,7 @@ fn every_cut_of_every_sample() {
         for cut in 1..bytes.len().min(6000) {
             let Ok(part) = read_bytes(&bytes[..cut], &name, Some(format), None) else { continue };
             assert!(part.events.len() <= whole.events.len(), "{name} cut at {cut}");
-            // a cut costs at most what stands at its end, except that a layout can change with the lines that tell it
+            // a truncation costs at most the line at its end, except that a layout depends on the lines that show it
             if format == "blktrace" {
                 assert_eq!(part.events, whole.events[..part.events.len()], "{name} cut at {cut}");
             }
@@ -116,7 +116,7 @@ proptest! {
         for separator in [",", "\t", ";", " ", "  \t"] {
             let mut lines: Vec<String> =
                 rows.iter().map(|(time, latency, size)| [time, latency, size].map(u64::to_string).join(separator)).collect();
-            // not among the first, where it would be the header
+            // not among the first lines, where it would be the header
             lines.insert(1 + at.index(lines.len()), bad.clone());
             if header {
                 lines.insert(0, ["when", "how long", "how much"].map(|word| word.replace(' ', "_")).join(separator));

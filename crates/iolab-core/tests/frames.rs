@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames come back as they were sent, however the stream is cut; damage is refused.
+//! Frames are decoded as they were sent, for any split of the stream; damage is refused.
 
 use iolab_core::event::Op;
 use iolab_core::frames::events::{Events, Key, Row, Rows, COLUMNS, NAMED};
@@ -9,7 +9,7 @@ use iolab_core::frames::{frame, Kind, HEAD, LIMIT};
 use iolab_core::grid::Grid;
 use proptest::prelude::*;
 
-/// A row whose names are not yet numbers.
+/// A row with names as text.
 #[derive(Clone, Debug)]
 struct Plain {
     row: Row,
@@ -43,7 +43,7 @@ fn encode(rows: &mut Rows, plain: &[Plain], source: &str) -> Vec<u8> {
     frame(Kind::Events, &rows.payload(source))
 }
 
-/// Rows out of a frame; `names` are those of the frames before.
+/// Rows of a frame; `names` are those of the previous frames.
 fn decode(events: &Events, names: &mut [Vec<String>; NAMED]) -> Vec<Plain> {
     let first_named = COLUMNS.len() - NAMED;
     for (names, column) in names.iter_mut().zip(&events.columns[first_named..]) {
@@ -103,7 +103,7 @@ fn sample() -> Vec<u8> {
     .concat()
 }
 
-/// A payload under a head that is right.
+/// A payload with a valid header.
 fn refused(kind: Kind, payload: &[u8]) -> String {
     Reader::default().feed(&frame(kind, payload)).unwrap_err().0
 }
@@ -124,7 +124,7 @@ fn the_sample_is_read_and_its_names_go_once() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn invalid_frames_are_refused() {
     assert!(refused(Kind::Events, b"").contains("ends early"));
     assert!(refused(Kind::Events, &[0, 0, 0, 0, 0]).contains("readable name"));
     assert!(refused(Kind::Events, &[1, b'x', 0, 0, 0, 0]).contains("without time_ns"));
@@ -135,19 +135,19 @@ fn what_does_not_fit_is_refused_in_words() {
     let op = [&[1, b'x', 1, 0, 0, 0, 0, 1][..], &[0; 8], &[1, 1, 6]].concat();
     assert!(refused(Kind::Events, &op).contains("unknown operation"));
     let unnamed = [&[1, b'x', 1, 0, 0, 0, 0, 1][..], &[0; 8], &[1, 1, 0, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0]].concat();
-    assert!(refused(Kind::Events, &unnamed).contains("stands for no name"));
+    assert!(refused(Kind::Events, &unnamed).contains("has no name"));
     let names = [&[1, b'x', 0, 0, 0, 0, 0, 1, 1, 1, 9, 1][..], &u32::MAX.to_le_bytes()].concat();
-    assert!(refused(Kind::Events, &names).contains("names wanted"));
+    assert!(refused(Kind::Events, &names).contains("names expected"));
     let samples = [&[1, b'x', 1, 0, 0, 0][..], &[0; 24], &[0; 8]].concat();
-    assert!(refused(Kind::Samples, &samples).contains("stands for no name"));
+    assert!(refused(Kind::Samples, &samples).contains("has no name"));
     assert!(refused(Kind::Samples, &[&[1, b'x'][..], &[0; 13]].concat()).contains("too many"));
 }
 
 #[test]
-fn heads_that_are_wrong_are_refused_at_once() {
+fn wrong_headers_are_refused_at_once() {
     let good = frame(Kind::Tick, b"{}");
     for (at, byte, words) in
-        [(0, b'x', "no frame begins"), (4, 9, "version 9"), (5, 9, "unknown kind"), (6, 1, "unknown kind")]
+        [(0, b'x', "no frame header"), (4, 9, "version 9"), (5, 9, "unknown kind"), (6, 1, "unknown kind")]
     {
         let mut bad = good.clone();
         bad[at] = byte;
@@ -160,11 +160,11 @@ fn heads_that_are_wrong_are_refused_at_once() {
     torn[HEAD] ^= 1;
     let mut reader = Reader::default();
     assert!(reader.feed(&torn).unwrap_err().0.contains("CRC"));
-    assert!(reader.feed(&good).unwrap_err().0.contains("ended before"), "nothing after damage is trusted");
+    assert!(reader.feed(&good).unwrap_err().0.contains("refused before"), "nothing after damage is trusted");
 }
 
 #[test]
-fn names_of_a_column_can_begin_again() {
+fn names_of_a_column_can_restart() {
     let (mut rows, mut reader, mut names) = (Rows::default(), Reader::default(), Vec::new());
     let mut send = |rows: &mut Rows, files: &[&str]| {
         for file in files {
@@ -193,7 +193,7 @@ fn names_of_a_column_can_begin_again() {
 }
 
 #[test]
-fn after_a_restart_old_numbers_stand_for_no_name() {
+fn after_a_restart_old_ids_have_no_name() {
     let (mut rows, mut reader) = (Rows::default(), Reader::default());
     let mut row = Row::at(5, Op::Read);
     rows.intern(Key::File, b"a");
@@ -204,11 +204,11 @@ fn after_a_restart_old_numbers_stand_for_no_name() {
     row.keys[Key::File as usize] = Some(old);
     rows.push(&row);
     let refused = reader.feed(&frame(Kind::Events, &rows.payload("syscall"))).unwrap_err();
-    assert!(refused.0.contains("stands for no name"), "{}", refused.0);
+    assert!(refused.0.contains("has no name"), "{}", refused.0);
 }
 
 #[test]
-fn a_column_without_names_can_not_begin_again() {
+fn a_column_without_names_can_not_restart() {
     let time = [&[1, b'x', 1, 0, 0, 0, 0, 5][..], &[0; 8]].concat();
     assert!(refused(Kind::Events, &time).contains("which rows have time_ns"));
 }
@@ -258,10 +258,10 @@ proptest! {
     fn a_changed_byte_is_noticed(at in any::<prop::sample::Index>(), with in 1u8..) {
         let mut bytes = sample();
         let at = at.index(bytes.len());
-        // one kind of words may become another: the CRC is the payload's
+        // a JSON kind may become another: the CRC covers the payload
         prop_assume!(bytes[at..].len() < 11 || at < 5 || bytes[at - 5..at - 1] != *b"ioLb");
         bytes[at] ^= with;
-        // a longer length may be waited for; nothing else passes
+        // with a longer length the reader may wait; no other change passes
         let mut reader = Reader::default();
         let read = reader.feed(&bytes);
         prop_assert!(read.is_err() || reader.unfinished() > 0);

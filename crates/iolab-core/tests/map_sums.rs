@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns and sums of default maps: what the format states, and files that are damaged.
+//! Columns and sums of default maps: cases of the format, and damaged files.
 
 use iolab_core::columns::{Buffers, Column, Table, NO_NAME};
 use iolab_core::map_sums::{sum_maps, Content, Map, MapError, Wanted, WITHOUT};

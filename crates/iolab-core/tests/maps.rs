@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Maps and summaries against events counted one by one, in order and in blocks on several threads.
+//! Maps and summaries compared with events counted one by one, in order and in blocks on several threads.
 
 mod support;
 
@@ -52,7 +52,7 @@ fn cells(map: &HeatMap) -> BTreeMap<(i64, u64), u64> {
 
 proptest! {
     #[test]
-    fn a_map_is_what_counting_one_by_one_gives(rows in prop::collection::vec(row(), 1..200), bits in 0u32..=6, wanted in 1u32..50, which in 0usize..3) {
+    fn a_map_equals_counting_one_by_one(rows in prop::collection::vec(row(), 1..200), bits in 0u32..=6, wanted in 1u32..50, which in 0usize..3) {
         let y = [Y::Latency, Y::Offset, Y::Size][which];
         let spec = Spec { bits, columns_wanted: wanted, linear_buckets: (y == Y::Offset).then_some(64), ..Spec::new(y) };
         let (map, _) = map(&mut open(log(&rows).as_bytes(), "x_lat.1.log"), &spec, &Filter::default(), 1);
@@ -120,7 +120,7 @@ fn fixed_intervals_and_both_ends_of_the_range() {
 }
 
 #[test]
-fn nothing_left_is_an_empty_map() {
+fn no_matching_event_is_an_empty_map() {
     let words = ["sdz".to_owned()];
     let filter = Filter::new([("device", &words[..])]).unwrap();
     let (map, _) = map(&mut open(&corpus("biosnoop.txt"), ""), &Spec::new(Y::Offset), &filter, 1);
@@ -128,7 +128,7 @@ fn nothing_left_is_an_empty_map() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused() {
+fn invalid_maps_are_refused() {
     let latency = Spec::new(Y::Latency);
     for spec in [
         Spec { bits: 11, ..latency.clone() },
@@ -141,7 +141,7 @@ fn what_cannot_be_drawn_is_refused() {
     }
 }
 
-/// A big log with damage here and there, in a file of its own.
+/// A large log with some damage, in its own file.
 fn big() -> (std::path::PathBuf, u64) {
     use std::fmt::Write;
     let mut text = String::new();
@@ -209,7 +209,7 @@ fn time_running_backwards_is_counted() {
 }
 
 #[test]
-fn more_names_than_are_kept_become_other_and_those_asked_for_stay() {
+fn names_beyond_the_limit_become_other_except_requested_ones() {
     let mut text = String::from("time_us,device\n");
     for number in 0..100_500 {
         text.push_str(&format!("{number},d{number}\n"));

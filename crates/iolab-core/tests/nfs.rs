@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of the NFS server, of a real kernel and built from its descriptions, become operations.
+//! Records of the NFS server, of a real kernel and built from its formats, become operations.
 //!
-//! The pages of `linux-6.1-nfsd` hold reads and writes with direct I/O of one client over NFS 3 and of another over NFS 4.2, a
-//! read at the end of a file, a file that does not exist, and a file that was deleted on the server.
+//! The pages of `linux-6.1-nfsd` have reads and writes with direct I/O of a client over NFS 3 and of another over NFS
+//! 4.2, a read at the end of a file, a file that does not exist, and a file that was deleted on the server.
 
 #[path = "support/rings.rs"]
 mod rings;
@@ -20,13 +20,13 @@ use proptest::prelude::*;
 use rings::Kernel;
 
 const KERNEL: &str = "linux-6.1-nfsd";
-/// Kernels of which the descriptions were recorded.
+/// Kernels with recorded formats.
 const KERNELS: [&str; 2] = [KERNEL, "linux-6.12-nfsd"];
 const EPOCH: i64 = 1_000_000;
-/// A thread of the server.
+/// A server thread.
 const THREAD: u32 = 233;
 
-/// An operation in words.
+/// An operation as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Operation {
     time: i64,
@@ -87,7 +87,7 @@ impl Server {
         Self { kernel, nfs: Nfs::new(fields, EPOCH), rows: Rows::default() }
     }
 
-    /// A record of a tracepoint of thread `THREAD`: numbers, then texts behind the fixed fields.
+    /// A record of a tracepoint of thread `THREAD`: numbers, then texts after the fixed fields.
     fn record(&self, event: &str, numbers: &[(&str, u64)], texts: &[(&str, &str)]) -> Vec<u8> {
         let thread = [("common_pid", u64::from(THREAD))];
         let mut record = self.kernel.record(event, &[&thread[..], numbers].concat(), "");
@@ -112,7 +112,7 @@ impl Server {
         self.take(time, "svc_process", &[("xid", xid), ("vers", version)], &texts);
     }
 
-    /// An operation of a compound ends: number, number of operations, status.
+    /// The end of an operation of a compound: number, number of operations, status.
     fn end(&mut self, time: u64, name: &str, number: u64, of: u64, status: u64) {
         let numbers = [("args_opcnt", of), ("resp_opcnt", number), ("status", status)];
         self.take(time, "nfsd_compound_status", &numbers, &[("name", name)]);
@@ -133,7 +133,7 @@ impl Server {
     }
 }
 
-/// Every record of the recorded pages: time, place of its tracepoint, bytes.
+/// All records of the recorded pages: time, index of the tracepoint, bytes.
 fn recorded() -> Vec<(u64, usize, Vec<u8>)> {
     let kernel = Kernel::read(KERNEL);
     let mut merge = Merge::new(kernel.layout, 2);
@@ -152,7 +152,7 @@ fn recorded() -> Vec<(u64, usize, Vec<u8>)> {
 }
 
 #[test]
-fn recorded_pages_become_the_operations_that_clients_asked_for() {
+fn recorded_pages_become_the_operations_of_the_clients() {
     let mut server = Server::new();
     for (time, place, record) in recorded() {
         server.nfs.take(place, time, &record, &mut server.rows);
@@ -175,7 +175,7 @@ fn recorded_pages_become_the_operations_that_clients_asked_for() {
     assert_eq!(moved(&three, "read"), [(0, 8192), (8192, 8192)]);
     assert_eq!(moved(&three, "write"), [(32768, 16384)]);
     assert_eq!(moved(&four, "write"), [(32768, 32768)]);
-    assert_eq!(moved(&four, "read"), [(65536, 0)], "64 KiB were asked for at the end of the file");
+    assert_eq!(moved(&four, "read"), [(65536, 0)], "64 KiB were requested at the end of the file");
     let errors: Vec<_> = operations.iter().filter_map(|o| Some((o.procedure.as_str(), o.error.as_deref()?))).collect();
     assert_eq!(errors, [("OPEN", "NFS4ERR_NOENT"), ("GETATTR", "NFS3ERR_STALE")]);
     let files: Vec<_> = operations.iter().filter(|o| o.size.is_some()).map(|o| o.file.as_deref().unwrap()).collect();
@@ -185,7 +185,7 @@ fn recorded_pages_become_the_operations_that_clients_asked_for() {
         "SEQUENCE OPEN ACCESS GETATTR WRITE GETATTR CLOSE ACCESS GETATTR LOOKUP GETATTR OPEN ACCESS GETATTR \
                     READ GETATTR CLOSE OPEN";
     assert_eq!(names.join(" "), expected);
-    // the kernel's own whole microseconds of these requests, which also count the decoding before the start
+    // the kernel's latencies of these requests in microseconds, which include the decoding before the start
     let latency = |operation: &Operation| operation.latency.unwrap() / 1000;
     let write = three.iter().find(|operation| operation.op == "write").unwrap();
     assert!((45_300..45_589).contains(&latency(write)), "{}", latency(write));
@@ -265,7 +265,7 @@ fn an_operation_of_nfs_3_lasts_from_its_start_to_the_reply() {
 }
 
 #[test]
-fn a_file_has_its_path_where_that_is_certain() {
+fn a_file_has_its_path_if_it_is_certain() {
     let mut server = Server::new();
     let handle = ExportNumber { kind: 1, bytes: vec![7, 0, 0, 0] }.handle(1, &[5; 8]).unwrap();
     let number = u64::from(hash(&handle));
@@ -279,7 +279,7 @@ fn a_file_has_its_path_where_that_is_certain() {
         server.reply(time + 3, 7);
     };
     write(&mut server, 10, None);
-    // the name comes while the request is under way
+    // the name arrives while the request is in flight
     write(&mut server, 20, Some((b"/srv/a", 30)));
     write(&mut server, 40, None);
     write(&mut server, 50, Some((b"/srv/\xff b", 60)));
@@ -313,7 +313,7 @@ fn the_latencies_of_a_compound_add_up() {
 }
 
 #[test]
-fn preparing_operations_are_told_where_they_fail_or_are_alone() {
+fn preparing_operations_are_reported_if_they_fail_or_are_alone() {
     let mut server = Server::new();
     server.start(0, 1, "nfsd", 4, "COMPOUND");
     server.end(10, "OP_SEQUENCE", 1, 1, 0);
@@ -322,7 +322,7 @@ fn preparing_operations_are_told_where_they_fail_or_are_alone() {
     server.end(31, "OP_SEQUENCE", 1, 3, 0);
     server.end(32, "OP_PUTFH", 2, 3, 70);
     server.reply(40, 2);
-    // a reply kept for a client that asks again: no operation is carried out
+    // a cached reply for a client that repeats a request: no operation is executed
     server.start(50, 3, "nfsd", 4, "COMPOUND");
     server.reply(60, 3);
     let brief = |o: &Operation| (o.procedure.clone(), o.error.clone(), o.latency.unwrap());
@@ -349,7 +349,7 @@ fn other_services_are_left_out() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_counted_and_has_no_latency() {
+fn unmatched_records_are_counted_and_have_no_latency() {
     let mut server = Server::new();
     server.reply(5, 9);
     assert_eq!(std::mem::take(&mut server.nfs.counts.unpaired), 1, "its start was before the recording");
@@ -384,7 +384,7 @@ fn after_a_loss_no_latency_is_invented() {
 }
 
 #[test]
-fn a_kernel_that_lacks_what_is_needed_is_named() {
+fn a_missing_tracepoint_is_named() {
     let kernel = Kernel::read(KERNEL);
     for (_, name, _, needed) in POINTS {
         let fields = Fields::find(|other| kernel.formats.get(other).filter(|_| other != name));
@@ -399,7 +399,7 @@ fn a_kernel_that_lacks_what_is_needed_is_named() {
     assert!(Fields::find(find).unwrap_err().0.contains("addr"));
 }
 
-/// The fields of a kernel of which one event's description has other lines.
+/// The fields of a kernel with a changed format of one event.
 fn fields_with(event: &str, line: &str, instead: &str) -> Result<Fields, String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/tracefs").join(KERNEL);
     let group = if event.starts_with("svc") { "sunrpc" } else { "nfsd" };
@@ -421,9 +421,9 @@ fn a_field_of_another_form_is_named_and_not_misread() {
             "size:8;\tsigned:0;\n\tfield:u32 vers",
             "xid of svc_process has 8 bytes",
         ),
-        ("svc_process", "__data_loc char[] addr", "__data_loc u8[] addr", "addr of svc_process is no text"),
-        ("svc_process", "__data_loc char[] addr", "const char * addr", "addr of svc_process is no text"),
-        ("nfsd_read_start", "u32 fh_hash;", "u32 fh_hash[1];", "fh_hash of nfsd_read_start is no number"),
+        ("svc_process", "__data_loc char[] addr", "__data_loc u8[] addr", "addr of svc_process is not a text"),
+        ("svc_process", "__data_loc char[] addr", "const char * addr", "addr of svc_process is not a text"),
+        ("nfsd_read_start", "u32 fh_hash;", "u32 fh_hash[1];", "fh_hash of nfsd_read_start is not a number"),
         ("svc_stats_latency", "int common_pid;", "int common_thread;", "svc_stats_latency has no field common_pid"),
         ("nfsd_write_start", "offset:4;", "offset:6;", "at another place"),
         ("nfsd_write_start", "offset:4;", "offset:;", "cannot read the field"),
@@ -431,7 +431,7 @@ fn a_field_of_another_form_is_named_and_not_misread() {
         let error = fields_with(event, line, instead).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    // without an optional tracepoint, and with a field that counts from its own end, the server is recorded
+    // without an optional tracepoint, and with a field relative to its own end, the server is recorded
     let fields = fields_with("nfsd_read_err", "u32 fh_hash;", "u64 fh_hash;").unwrap();
     assert_eq!(fields.unread, Vec::<String>::new(), "the type is a name, the size counts");
     let fields = fields_with("nfsd_read_err", "fh_hash;", "handle;").unwrap();

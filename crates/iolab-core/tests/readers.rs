@@ -52,7 +52,7 @@ fn averaged_fio_logs_say_so() {
 }
 
 #[test]
-fn what_fio_values_are_is_told_by_name_and_assumed_without() {
+fn the_type_of_fio_values_is_known_by_name_or_assumed() {
     assert_eq!(read("run_bw.1.log").format, "fio-bw");
     assert_eq!(rows(&read("run_bw.1.log"))[0], (MS, None, Some(1_007_616), Some(8192), Op::Read));
     assert_eq!(read("run_iops.1.log").format, "fio-iops");
@@ -65,7 +65,7 @@ fn what_fio_values_are_is_told_by_name_and_assumed_without() {
 }
 
 #[test]
-fn microseconds_of_old_fio_are_told_by_littles_law() {
+fn microseconds_of_old_fio_are_detected_by_littles_law() {
     let old = read("old_lat.log");
     assert_eq!((old.format, old.assumptions.len()), ("fio-lat-us", 1));
     assert_eq!(rows(&old)[3], (24 * MS, Some(7_003_000), None, Some(4096), Op::Write));
@@ -86,7 +86,7 @@ fn the_unit_of_a_latency_log_without_a_version_is_an_assumption() {
     assert_eq!(assumed(&rows_of(900_000, ""), Some("fio-lat")), ("fio-lat", 0, Some(900_000)), "given");
     assert_eq!(assumed(&rows_of(900_000, ""), Some("fio-lat-us")), ("fio-lat-us", 0, Some(900_000_000)), "given");
     assert_eq!(assumed(&rows_of(900_000, ", 0"), None).1, 1, "an offset of an old fio, or a priority");
-    assert_eq!(assumed(&rows_of(900_000, ", 8192, 0"), None).1, 0, "a priority beside an offset: 3.19 or later");
+    assert_eq!(assumed(&rows_of(900_000, ", 8192, 0"), None).1, 0, "a priority next to an offset: 3.19 or later");
     assert_eq!(assumed(&rows_of(900_000, ", 0x4001"), None).1, 0, "a priority in hexadecimal");
     let averaged: String = (1..20).map(|row| format!("{row}000, 80, 0, 0\n")).collect();
     assert_eq!(assumed(&averaged, None), ("fio-lat-us", 1, Some(80_000)));
@@ -121,7 +121,11 @@ fn blkparse_pairs_issue_and_completion() {
     let found = rows(&read);
     assert_eq!(found.len(), 5);
     assert_eq!(found[0], (9_507_758, Some(9_499_151), Some(223_490 * 512), Some(8192), Op::Write));
-    assert_eq!(read.name(0, Dimension::Process).as_deref(), Some("kjournald"), "who queued it, not who issued it");
+    assert_eq!(
+        read.name(0, Dimension::Process).as_deref(),
+        Some("kjournald"),
+        "the process that queued it, not the one that issued it"
+    );
     assert_eq!(read.name(2, Dimension::Process).as_deref(), Some("Web Content"));
     assert_eq!(found[2], (10_011_000, Some(10_000_000), Some(64 * 512), Some(32 * 512), Op::Read));
     assert_eq!(found[3], (10_500_000, None, Some(4096 * 512), Some(2048 * 512), Op::Trim));
@@ -263,14 +267,14 @@ fn columns_apart_by_any_separator_are_read() {
 fn a_table_apart_by_blanks_names_itself_and_prose_does_not() {
     let read = read_bytes(b"start (us)  latency (us)  queue\n 100  20 3\n 200  30 4\n", "", None, None).unwrap();
     assert_eq!((read.format, rows(&read)[1].0, rows(&read)[1].1), ("csv", 230_000, Some(30_000)));
-    assert_eq!(read.assumptions, ["columns that no I/O has are skipped: queue"]);
+    assert_eq!(read.assumptions, ["skipped unknown columns: queue"]);
     for prose in ["the time and the latency of a disk\nare what counts\n", "time_us latency_us\nno row below\n"] {
         assert!(read_bytes(prose.as_bytes(), "", None, None).is_err(), "{prose:?}");
     }
 }
 
 #[test]
-fn time_is_the_completion_and_the_start_can_be_said() {
+fn time_is_the_completion_unless_a_start_is_given() {
     for (columns, time) in [("time:us,latency:us", 1000), ("end:us,latency:us", 1000), ("start:us,latency:us", 1250)] {
         let read = read_bytes(b"1000 250\n", "", None, Some(columns)).unwrap();
         assert_eq!((read.events[0].time_ns, read.events[0].latency_ns), (time * 1000, Some(250_000)), "{columns}");
@@ -284,11 +288,11 @@ fn unknown_columns_are_named_and_a_client_is_a_key() {
     let read =
         read_bytes(b"time_us,latency_us,client,weather,Queue Depth\n1,2,host7,rain,5\n", "", None, None).unwrap();
     assert_eq!(read.name(0, Dimension::Client).as_deref(), Some("host7"));
-    assert_eq!(read.assumptions, ["columns that no I/O has are skipped: weather, Queue Depth"]);
+    assert_eq!(read.assumptions, ["skipped unknown columns: weather, Queue Depth"]);
     let given = read_bytes(b"1,host7\n", "", None, Some("time:us,client")).unwrap();
     assert_eq!(given.name(0, Dimension::Client).as_deref(), Some("host7"));
     let more = read_bytes(b"time,what,weather\n1,2,3\n", "", None, Some("time:us,latency:us")).unwrap();
-    assert_eq!(more.assumptions, ["columns that no I/O has are skipped: weather"]);
+    assert_eq!(more.assumptions, ["skipped unknown columns: weather"]);
 }
 
 #[test]
@@ -307,7 +311,7 @@ fn a_second_header_changes_the_columns_and_prose_is_no_damage() {
 }
 
 #[test]
-fn a_trace_of_which_nothing_can_be_read_is_an_error() {
+fn a_trace_without_a_readable_line_is_an_error() {
     let unread = |text: &str, format, columns| {
         let input = iolab_core::input::from_reader(std::io::Cursor::new(text.as_bytes().to_vec()), "x").unwrap();
         let mut trace = iolab_core::trace::Trace::of_input(input, Vec::new(), format, columns).unwrap();
@@ -329,11 +333,11 @@ fn a_trace_of_which_nothing_can_be_read_is_an_error() {
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line() {
+fn errors_are_one_line() {
     let refused = |bytes: &[u8], format, columns| read_bytes(bytes, "", format, columns).unwrap_err().0;
     let cases = [
         (refused(b"", None, None), "empty"),
-        (refused(&corpus("noise.bin"), None, None), "no trace that is known"),
+        (refused(&corpus("noise.bin"), None, None), "unknown trace format"),
         (refused(b"1,2\n", None, Some("time,latency:ns")), "needs a unit"),
         (refused(b"1,2\n", None, Some("time:parsec")), "no unit \"parsec\""),
         (refused(b"1,2\n", None, Some("latency:ns,op")), "no time"),

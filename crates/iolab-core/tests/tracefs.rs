@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages of trace rings are read as the kernel wrote them, merged by time, and refused where they are torn.
+//! Pages of trace rings are decoded as the kernel wrote them, merged by time, and refused if inconsistent.
 
 #[path = "support/rings.rs"]
 mod rings;
@@ -15,7 +15,7 @@ const LAYOUT: Layout = Layout { timestamp: 0, commit: 8, commit_size: 8, data: 1
 /// Time and data of a record.
 type Timed = (u64, Vec<u8>);
 
-/// A page's records, and how reading ended.
+/// The records of a page, and the result at its end.
 fn read(page: &[u8]) -> (Vec<Timed>, Result<(), &'static str>) {
     let mut records = Vec::new();
     let head = match Head::of(page, &LAYOUT) {
@@ -52,7 +52,7 @@ fn times_run_on_over_every_kind_of_piece() {
 }
 
 #[test]
-fn a_head_tells_what_was_missed() {
+fn a_header_reports_missed_records() {
     let mut bytes = page(&LAYOUT, 9, &[Piece::Data(0, vec![1; 4])]);
     bytes[8 + 3] |= 0x80 | 0x40;
     bytes[16 + 8..][..8].copy_from_slice(&77u64.to_le_bytes());
@@ -69,7 +69,7 @@ fn torn_pages_are_refused() {
     assert!(read(&good[..10]).1.unwrap_err().contains("ends within"));
     let mut long = good.clone();
     long[8..12].copy_from_slice(&5000u32.to_le_bytes());
-    assert!(read(&long).1.unwrap_err().contains("more than it does"));
+    assert!(read(&long).1.unwrap_err().contains("more bytes than it has"));
     let mut cut = good.clone();
     cut[8..12].copy_from_slice(&60u32.to_le_bytes());
     let (records, end) = read(&cut);
@@ -124,13 +124,13 @@ fn descriptions_of_three_kernels() {
 }
 
 #[test]
-fn descriptions_that_lack_something_say_what() {
+fn incomplete_formats_name_the_missing_part() {
     let text = "name: x\nID: 7\nformat:\n\tfield:int a;\toffset:0;\tsize:4;\tsigned:1;\n\tfield:__data_loc char[] b;\toffset:4;\tsize:4;\tsigned:0;\n";
     let format = Format::parse(text).unwrap();
     assert_eq!(format.number("a").unwrap().of(&[0xff, 0xff, 0xff, 0xff]), Some(u64::MAX));
     let record = [0, 0, 0, 0, 8, 0, 4, 0, b'h', b'i', 0, 9];
     assert_eq!(format.text("b").unwrap().of(&record), Some(&b"hi"[..]));
-    assert_eq!(format.text("b").unwrap().of(&record[..10]), None, "what lies beyond the record is not there");
+    assert_eq!(format.text("b").unwrap().of(&record[..10]), None, "data beyond the record is missing");
     let relative = Format::parse(&text.replace("__data_loc", "__rel_loc")).unwrap();
     let record = [0, 0, 0, 0, 1, 0, 3, 0, 9, b'h', b'i', 0];
     assert_eq!(relative.text("b").unwrap().of(&record), Some(&b"hi"[..]));
@@ -146,7 +146,7 @@ fn descriptions_that_lack_something_say_what() {
         assert_eq!((format.number("a").is_ok(), format.text("a").is_ok()), (is_number, is_text), "{declaration}");
     }
     assert!(format.number("c").unwrap_err().0.contains("has no field c"));
-    assert!(format.number("b").unwrap_err().0.contains("no number"));
+    assert!(format.number("b").unwrap_err().0.contains("not a number"));
     for (bad, words) in [
         ("", "without the event's name"),
         ("name: x\nID: many\n", "no number"),

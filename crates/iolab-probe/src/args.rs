@@ -7,45 +7,45 @@ use std::path::PathBuf;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
-iolab-probe --source NAME... [OPTION...]   write frames to standard output until told to stop
-iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
-iolab-probe --clean [--tracefs DIR]        remove the tracefs instances of probes that are dead
+iolab-probe --source NAME... [OPTION...]   write frames to standard output until stopped
+iolab-probe --check [--tracefs DIR]        print as JSON what this machine supports
+iolab-probe --clean [--tracefs DIR]        remove the tracefs instances of probes that have ended
 iolab-probe --version                      print name and version
 
   --source NAME       block, syscall, nfs or counters; may be given several times
-  --device MAJ:MIN    only this block device; may be given several times (default: all that have requests)
+  --device MAJ:MIN    only this block device; may be given several times (default: all with a request queue)
   --mount PATH        only files of the file system at PATH; may be given several times
   --exclude-pid PID   leave out the I/O of this process (its own is always left out); may be given several times
   --ring-kib N        size of each processor's trace ring (default: 2 s at 100 000 I/O/s, less on small machines)
   --interval-ms N     time between readings of counters (default 1000)
-  --lease-s N         end where standard input says nothing for so long: who is far away may be gone without a word
-  --tracefs DIR       where tracefs is mounted (default: /sys/kernel/tracing, then /sys/kernel/debug/tracing; where it is
-                      mounted nowhere, it is mounted for this process alone)
+  --lease-s N         stop if standard input is silent for N seconds, as when a remote caller has disconnected
+  --tracefs DIR       mount point of tracefs (default: /sys/kernel/tracing, then /sys/kernel/debug/tracing; if it is not
+                      mounted, it is mounted for this process only)
 
 Standard input closed, a line `stop` on it, SIGTERM or SIGINT end it in order; standard output closed ends it at once.
 Exit code: 0 fine, 2 usage, 3 not permitted, 4 not possible on this machine; one line on standard error says why.";
 
-/// Sources that there are.
+/// Names of the sources.
 pub const SOURCES: [&str; 4] = ["block", "syscall", "nfs", "counters"];
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Sources, each once.
+    /// Sources, without duplicates.
     pub sources: Vec<String>,
     /// Block devices: major, minor.
     pub devices: Vec<(u32, u32)>,
     /// Paths of file systems.
     pub mounts: Vec<PathBuf>,
-    /// Processes that are left out.
+    /// Processes to leave out.
     pub excluded: Vec<u32>,
-    /// Size of each processor's ring.
+    /// Size of the ring of each processor.
     pub ring_kib: Option<u64>,
     /// Milliseconds between readings of counters.
     pub interval_ms: u64,
-    /// Seconds of silence on standard input that mean its end.
+    /// Seconds of silence on standard input after which the probe stops.
     pub lease_s: Option<u64>,
-    /// Where tracefs is, where it is said.
+    /// Mount point of tracefs, if given.
     pub tracefs: Option<PathBuf>,
 }
 
@@ -56,9 +56,9 @@ pub enum Command {
     Help,
     /// Print name and version.
     Version,
-    /// Say what this machine can do.
+    /// Print what this machine supports.
     Check(Settings),
-    /// Remove what dead probes left.
+    /// Remove the instances of probes that have ended.
     Clean(Settings),
     /// Write frames.
     Record(Settings),
@@ -99,7 +99,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
         let text = value.to_string_lossy().into_owned();
         match name.as_str() {
             "--source" if !SOURCES.contains(&text.as_str()) => {
-                return Err(Failure::usage(format!("no source '{text}'; there are {}", SOURCES.join(", "))));
+                return Err(Failure::usage(format!("no source '{text}'; sources: {}", SOURCES.join(", "))));
             }
             "--source" if settings.sources.contains(&text) => {}
             "--source" => settings.sources.push(text),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_the_list_is_refused() {
+    fn unknown_arguments_are_refused() {
         for line in [
             "",
             "--source disk",

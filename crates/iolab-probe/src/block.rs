@@ -12,11 +12,11 @@ use iolab_core::tracefs::format::{Format, Number};
 use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 
-/// A new thread or process shares its maker's process with this flag of clone.
+/// Flag of clone(2): the new thread belongs to the process of its creator.
 const CLONE_THREAD: u64 = 0x1_0000;
-/// Place in the list of tracepoints after those of the block layer; `task_rename` follows.
+/// Index of `task_newtask`: after the tracepoints of the block layer; `task_rename` follows.
 const NEW_TASK: usize = POINTS.len();
-/// Characters that the kernel takes as a filter, with room to spare.
+/// Characters of a filter that the kernel accepts, with a margin.
 const FILTER: usize = 3000;
 
 /// Fields of `task_newtask` and `task_rename`.
@@ -32,9 +32,9 @@ struct Tasks {
 pub struct BlockSource {
     epoch_ns: i64,
     machine: Machine,
-    /// Numbers of the devices asked for.
+    /// Numbers of the requested devices.
     devices: Vec<u32>,
-    /// Those of them that have no requests.
+    /// Requested devices without a request queue.
     bios: Vec<u32>,
     stacked: Vec<(u32, String)>,
     words: Vec<String>,
@@ -43,20 +43,20 @@ pub struct BlockSource {
 }
 
 impl BlockSource {
-    /// The source for these settings; an asked-for device must be there.
+    /// The source for these settings. Fails if a requested device does not exist.
     pub fn new(settings: &Settings, epoch_ns: i64) -> Result<Self, Failure> {
         let own = std::process::id();
         let mut machine = Machine::new(Vec::new(), settings.excluded.iter().copied().chain([own]));
         let (mut devices, mut words) = (Vec::new(), Vec::new());
         for &(major, minor) in &settings.devices {
-            let asked = number(major, minor);
-            let Some(disk) = machine.disk(asked) else {
-                return Err(Failure::not_possible(format!("there is no block device {major}:{minor}; see lsblk")));
+            let requested = number(major, minor);
+            let Some(disk) = machine.disk(requested) else {
+                return Err(Failure::not_possible(format!("no block device {major}:{minor}; lsblk lists the devices")));
             };
-            if disk != asked {
+            if disk != requested {
                 words.push(format!(
                     "{} is a partition: its disk {} is recorded",
-                    machine.name(asked),
+                    machine.name(requested),
                     machine.name(disk)
                 ));
             }
@@ -70,7 +70,7 @@ impl BlockSource {
         Ok(Self { epoch_ns, machine, devices, bios, stacked, words, block: None, tasks: None })
     }
 
-    /// What the kernel lets through: the devices asked for, or all but those that others show again.
+    /// Filter for the kernel: the requested devices, or all except those with I/O that another device also shows.
     fn filter(&self, point: Point) -> String {
         let join = |devices: &[u32], sign: &str, with: &str| {
             let parts: Vec<String> = devices.iter().map(|device| format!("dev {sign} {device}")).collect();
@@ -81,7 +81,7 @@ impl BlockSource {
             _ if !self.devices.is_empty() => join(&self.devices, "==", " || "),
             _ => join(&self.stacked.iter().map(|stacked| stacked.0).collect::<Vec<_>>(), "!=", " && "),
         };
-        // too many to be told to the kernel: what is not wanted is left out here
+        // the filter is too long for the kernel; unrequested devices are dropped in `Block`
         if filter.len() > FILTER {
             String::new()
         } else {
@@ -145,7 +145,7 @@ impl Source for BlockSource {
     }
 
     fn started(&mut self) {
-        self.machine.look_around();
+        self.machine.read_threads();
     }
 
     fn facts(&self) -> Map<String, Value> {
@@ -179,9 +179,9 @@ impl Source for BlockSource {
     fn lossy(&mut self, missing: bool) {
         if let Some(block) = &mut self.block {
             if missing {
-                block.lost();
+                block.begin_loss();
             } else {
-                block.found();
+                block.end_loss();
             }
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Readings that are no lines of a file: room in file systems on local devices, and the speed of network links.
+//! Readings that are not lines of a file: free space of file systems on local devices, and the speed of network links.
 
 use crate::files_mounts::Mounts;
 use iolab_core::frames::samples::Samples;
@@ -7,24 +7,24 @@ use nix::sys::statvfs::statvfs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Kinds of file systems that are asked: those on local devices, which answer at once. One over a network may never.
+/// Kinds of file systems that are read: those on local devices, which answer at once. A network file system may hang.
 const LOCAL: [&str; 12] =
     ["bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "jfs", "ntfs3", "vfat", "xfs", "zfs"];
 
-/// Size and room of each file system, in bytes, by where it is mounted.
+/// Size and free space of each file system, in bytes, by mount point.
 pub fn file_systems(time_ns: i64, samples: &mut Samples) {
     for mount in Mounts::of("self").one_of_each() {
         if !LOCAL.contains(&mount.kind.as_str()) {
             continue;
         }
-        let Ok(found) = statvfs(&mount.path) else { continue };
+        let Ok(status) = statvfs(&mount.path) else { continue };
         let values = [
-            ("size_bytes", found.blocks()),
-            ("free_bytes", found.blocks_free()),
-            ("available_bytes", found.blocks_available()),
+            ("size_bytes", status.blocks()),
+            ("free_bytes", status.blocks_free()),
+            ("available_bytes", status.blocks_available()),
         ];
         for (field, blocks) in values {
-            let bytes = i64::try_from(blocks.saturating_mul(found.fragment_size())).unwrap_or(i64::MAX);
+            let bytes = i64::try_from(blocks.saturating_mul(status.fragment_size())).unwrap_or(i64::MAX);
             samples.push(time_ns, mount.path.as_os_str().as_bytes(), field.as_bytes(), bytes);
         }
     }
@@ -33,7 +33,7 @@ pub fn file_systems(time_ns: i64, samples: &mut Samples) {
 /// The speed of each network link that has one, in Mbit/s; `place` is /sys/class/net.
 pub fn links(place: &Path, time_ns: i64, samples: &mut Samples) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
-        // a link that is down, and one that is no hardware, refuse to be read, or say -1
+        // reading a link that is down or virtual fails or gives -1
         let Ok(text) = std::fs::read_to_string(entry.path().join("speed")) else { continue };
         if let Some(speed) = text.trim().parse::<i64>().ok().filter(|speed| *speed > 0) {
             samples.push(time_ns, entry.file_name().as_bytes(), b"speed_mbit", speed);

@@ -15,7 +15,7 @@ use crate::tracefs;
 use serde_json::{json, Map, Value};
 use std::path::Path;
 
-/// What this machine can do.
+/// What this machine supports, by source.
 pub fn check(settings: &Settings) -> Value {
     let place = tracefs::find(settings.tracefs.as_deref());
     let mut sources = Map::new();
@@ -26,7 +26,7 @@ pub fn check(settings: &Settings) -> Value {
         "block".into(),
         match (tracefs.clone(), block) {
             (Ok(tracefs), Ok(block)) => traced(tracefs, &block),
-            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.message]}),
         },
     );
     let syscall = SyscallSource::new(settings, anchor.epoch_ns());
@@ -34,7 +34,7 @@ pub fn check(settings: &Settings) -> Value {
         "syscall".into(),
         match (tracefs.clone(), syscall) {
             (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), [can_watch().err(), kernel_server()]),
-            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+            (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.message]}),
         },
     );
     let nfs = NfsSource::new(anchor.epoch_ns());
@@ -42,7 +42,7 @@ pub fn check(settings: &Settings) -> Value {
         "nfs".into(),
         match tracefs {
             Ok(tracefs) => traced(tracefs, &nfs),
-            Err(failure) => json!({"available": false, "words": [failure.words]}),
+            Err(failure) => json!({"available": false, "words": [failure.message]}),
         },
     );
     sources.insert("counters".into(), json!({"available": true, "words": []}));
@@ -58,26 +58,27 @@ pub fn check(settings: &Settings) -> Value {
     })
 }
 
-/// Remove the tracefs instances of dead probes, and say which went and which could not be removed.
+/// Remove the tracefs instances of probes that have ended. Returns the removed ones and those that could not be
+/// removed.
 pub fn clean(settings: &Settings) -> Value {
     let place = tracefs::mounted(settings.tracefs.as_deref());
     let (removed, kept) = place.map(|place| remove_stale(&place)).unwrap_or_default();
     json!({"removed": removed, "kept": kept})
 }
 
-/// With further notes.
-fn with_words(mut said: Value, more: impl IntoIterator<Item = Option<String>>) -> Value {
-    if let Some(words) = said["words"].as_array_mut() {
+/// Adds notes to a source's answer.
+fn with_words(mut answer: Value, more: impl IntoIterator<Item = Option<String>>) -> Value {
+    if let Some(words) = answer["words"].as_array_mut() {
         words.extend(more.into_iter().flatten().map(Value::from));
     }
-    said
+    answer
 }
 
-/// Whether a source's tracepoints exist and are described as iolab reads them.
+/// Whether the tracepoints of a source exist and have the expected format.
 fn traced(tracefs: &Path, source: &dyn Source) -> Value {
     let read = formats(source, tracefs);
     match read.and_then(|(formats, lacking)| Ok([lacking, source.unread(&formats)?].concat())) {
         Ok(words) => json!({"available": true, "words": words}),
-        Err(failure) => json!({"available": false, "words": [failure.words]}),
+        Err(failure) => json!({"available": false, "words": [failure.message]}),
     }
 }

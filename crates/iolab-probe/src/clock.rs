@@ -23,7 +23,7 @@ pub fn cpu_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Both clocks at one moment: made once, so that times never step when the machine's clock is set.
+/// Both clocks at one moment. Taken once, so that times do not jump when the clock of the machine is set.
 #[derive(Clone, Copy, Debug)]
 pub struct Anchor {
     /// Monotonic clock.
@@ -33,7 +33,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// The closest pair of several.
+    /// The closest of several pairs.
     pub fn now() -> Self {
         let pair = |_| {
             let before = monotonic_ns();

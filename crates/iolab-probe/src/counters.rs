@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The source `counters`: the kernel's own counts, read once in a while. What is read is on the list below, and nothing else.
+//! The source `counters`: counters of the kernel, read periodically. Only the files below are read.
 
 use crate::capacity::{file_systems, links};
 use crate::kstats::{self, Groups};
@@ -34,9 +34,9 @@ const DISK: [&str; 17] = [
 ];
 /// Fields of a line `cpu` of /proc/stat.
 const CPU: [&str; 10] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
-/// Single lines of /proc/stat.
+/// Lines of /proc/stat with one value.
 const STAT: [&str; 4] = ["ctxt", "processes", "procs_running", "procs_blocked"];
-/// Lines of /proc/meminfo, in KiB there and in bytes here.
+/// Lines of /proc/meminfo: KiB in the file, bytes in samples.
 const MEMINFO: [&str; 9] =
     ["MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "Dirty", "Writeback", "AnonPages", "Slab"];
 /// Lines of /proc/vmstat.
@@ -91,49 +91,52 @@ pub const SOURCES: [&str; 11] = [
     "smb-client",
 ];
 
-/// Readings that wait, by source.
-type Waiting = [Samples; SOURCES.len()];
+/// Pending readings, by source.
+type Pending = [Samples; SOURCES.len()];
 
-/// What could not be read: of which source, how much of it where that is known, in words.
+/// Counters that could not be read: source, number if known, description.
 pub type Missed = (&'static str, Option<u64>, &'static str);
 
-/// Whom connections are asked of.
+/// Reader of TCP connections.
 #[derive(Debug, Default)]
 struct Connections {
-    /// None where it is to be opened anew.
+    /// None if it must be opened again.
     diag: Option<SockDiag>,
-    /// Whether there was ever an answer.
-    answered: bool,
-    /// There is nothing to be asked here.
-    none: bool,
+    /// Whether a reading ever succeeded.
+    succeeded: bool,
+    /// Whether this kernel or container has no such counters.
+    is_absent: bool,
 }
 
 impl Connections {
-    fn opened(&mut self) -> io::Result<&mut SockDiag> {
+    fn open(&mut self) -> io::Result<&mut SockDiag> {
         match self.diag.take() {
             Some(diag) => Ok(self.diag.insert(diag)),
             None => Ok(self.diag.insert(SockDiag::open()?)),
         }
     }
 
-    /// Take what became of a reading; what was missed, in words.
+    /// Evaluates the result of a reading. Returns a description if something was missed.
     fn settle(&mut self, read: io::Result<bool>) -> Option<&'static str> {
         match read {
-            Ok(whole) => {
-                self.answered = true;
-                (!whole).then_some("connections ended faster than the kernel could tell: what they last moved")
+            Ok(is_complete) => {
+                self.succeeded = true;
+                (!is_complete)
+                    .then_some("the kernel's buffer of ended TCP connections was full: their last bytes are missing")
             }
             Err(error) => {
-                // a late answer to this question must not be taken for one to the next
+                // a late answer to this request must not be taken for an answer to the next one
                 self.diag = None;
-                self.none = !self.answered && is_absence(&error);
-                (!self.none).then_some("connections could not be asked for: what those moved last that ended meanwhile")
+                self.is_absent = !self.succeeded && is_absence(&error);
+                (!self.is_absent)
+                    .then_some("TCP connections could not be read: the last bytes of those that ended are missing")
             }
         }
     }
 }
 
-/// A kernel without the module for it, or a container that may not ask, other than trouble that passes.
+/// Whether the error means that the kernel has no such module or that the container has no permission, not a temporary
+/// error.
 fn is_absence(error: &io::Error) -> bool {
     let absent = [
         Errno::ENOENT,
@@ -147,34 +150,34 @@ fn is_absence(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| absent.contains(&Errno::from_raw(code)))
 }
 
-/// Readings that wait, by source, and what is needed for the next ones.
+/// Pending readings, by source, and the state of each reader.
 #[derive(Debug, Default)]
 pub struct Counters {
-    samples: Waiting,
+    samples: Pending,
     tcp: Connections,
     peers: Peers,
     groups: Groups,
     nfs_mounts: NfsMounts,
     smb_mounts: SmbMounts,
-    /// What could not be read since it was last taken.
+    /// Counters that could not be read since this was last taken.
     pub missed: Vec<Missed>,
 }
 
 impl Counters {
-    /// Look at what there is to be read.
+    /// Open the readers.
     pub fn start() -> Self {
         let mut counters = Self::default();
-        // ends are told from here on; why it can't be opened is seen at the first reading
-        let _ = counters.tcp.opened();
+        // connections that end are reported from now on; the first reading reports an error of opening
+        let _ = counters.tcp.open();
         counters
     }
 
     /// Read everything once.
     pub fn read(&mut self, time_ns: i64) {
         let mut missed = 0;
-        for (path, take) in FILES {
+        for (path, parse) in FILES {
             match std::fs::read_to_string(path) {
-                Ok(text) => take(&text, time_ns, &mut self.samples),
+                Ok(text) => parse(&text, time_ns, &mut self.samples),
                 Err(_) => missed += 1,
             }
         }
@@ -196,11 +199,11 @@ impl Counters {
     }
 
     fn connections(&mut self, time_ns: i64) {
-        if self.tcp.none {
+        if self.tcp.is_absent {
             return;
         }
         let (peers, samples) = (&mut self.peers, &mut self.samples[5]);
-        let read = self.tcp.opened().and_then(|diag| peers.read(diag, time_ns, samples));
+        let read = self.tcp.open().and_then(|diag| peers.read(diag, time_ns, samples));
         if let Some(words) = self.tcp.settle(read) {
             self.missed.push(("tcp", None, words));
         }
@@ -208,7 +211,7 @@ impl Counters {
 
     fn kstats(&mut self, place: &Path, time_ns: i64) {
         for (number, name) in [(6, "arcstats"), (7, "zil")] {
-            // most machines have no OpenZFS, and it may be loaded later
+            // most machines have no OpenZFS; its module may be loaded later
             if let Ok(text) = std::fs::read_to_string(place.join(name)) {
                 kstats::named(&text, time_ns, &mut self.samples[number]);
             }
@@ -226,9 +229,9 @@ impl Counters {
     }
 }
 
-type Take = fn(&str, i64, &mut Waiting);
+type Parse = fn(&str, i64, &mut Pending);
 
-const FILES: [(&str, Take); 5] = [
+const FILES: [(&str, Parse); 5] = [
     ("/proc/diskstats", |text, time, samples| diskstats(text, time, &mut samples[0])),
     ("/proc/stat", |text, time, samples| stat(text, time, &mut samples[1])),
     ("/proc/meminfo", |text, time, samples| named(text, time, &MEMINFO, 1024, &mut samples[2])),
@@ -292,7 +295,7 @@ mod tests {
     use iolab_core::frames::reader::{Frame, Reader};
     use iolab_core::frames::{frame, Kind};
 
-    /// (object, field, value) of what was taken.
+    /// Samples of a reading: (object, field, value).
     fn taken(take: impl Fn(&mut Samples)) -> Vec<(String, String, i64)> {
         let mut samples = Samples::default();
         take(&mut samples);
@@ -328,13 +331,13 @@ mod tests {
         let mut counters = Counters::start();
         counters.read(1);
         assert_eq!(counters.missed, []);
-        // a machine may have no file system on a device of its own, no connections to ask for, no OpenZFS
+        // a machine may have no local file system, no sock_diag and no OpenZFS
         assert!((4..=SOURCES.len()).contains(&counters.payloads().len()));
         assert!(counters.payloads().is_empty());
     }
 
     #[test]
-    fn what_can_not_be_asked_here_is_not_asked_again() {
+    fn absent_counters_are_not_read_again() {
         for absent in [Errno::ENOENT, Errno::EPERM, Errno::EOPNOTSUPP] {
             let mut counters = Counters::start();
             assert_eq!(counters.tcp.settle(Err(absent.into())), None);
@@ -344,26 +347,26 @@ mod tests {
     }
 
     #[test]
-    fn trouble_with_connections_is_a_loss_and_passes() {
+    fn a_temporary_error_of_connections_is_a_loss() {
         let mut counters = Counters::start();
         counters.connections(1);
-        if counters.tcp.none {
-            return eprintln!("left out: connections can't be asked for here");
+        if counters.tcp.is_absent {
+            return eprintln!("skipped: no sock_diag here");
         }
         assert_eq!((counters.missed.len(), counters.payloads().len()), (0, 1));
-        for (time, again) in [(2, 3), (4, 5)] {
+        for (time, retry_time) in [(2, 3), (4, 5)] {
             counters.tcp.diag = Some(SockDiag::broken());
             counters.connections(time);
-            assert_eq!(counters.missed.iter().map(|each| each.0).collect::<Vec<_>>(), ["tcp"]);
+            assert_eq!(counters.missed.iter().map(|missed| missed.0).collect::<Vec<_>>(), ["tcp"]);
             assert!(counters.payloads().is_empty());
             counters.missed.clear();
-            counters.connections(again);
+            counters.connections(retry_time);
             assert_eq!((counters.missed.len(), counters.payloads().len()), (0, 1));
         }
-        // once there was an answer, no error says that there is nothing to be asked
+        // after the first success, no error means that there are no such counters
         assert!(counters.tcp.settle(Err(Errno::ENOENT.into())).is_some());
-        assert!(!counters.tcp.none);
-        // nor does one that passes, at the first reading
+        assert!(!counters.tcp.is_absent);
+        // a temporary error at the first reading does not mean it either
         let mut first = Counters::start();
         assert!(first.tcp.settle(Err(Errno::EAGAIN.into())).is_some());
         first.connections(1);
@@ -383,7 +386,7 @@ mod tests {
         std::fs::write(place.join("tank/txgs"), row(8)).unwrap();
         counters.kstats(&place, 2);
         std::fs::remove_dir_all(&place).unwrap();
-        assert_eq!(counters.missed.iter().map(|each| (each.0, each.1)).collect::<Vec<_>>(), [("txgs", Some(2))]);
+        assert_eq!(counters.missed.iter().map(|missed| (missed.0, missed.1)).collect::<Vec<_>>(), [("txgs", Some(2))]);
         counters.payloads();
         counters.kstats(&place, 3);
         assert!(counters.payloads().is_empty());

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Growing counts of many objects, each left out of readings while it does not move.
+//! Cumulative counts of many objects. An object is left out of readings while its counts do not change.
 
 use iolab_core::frames::samples::Samples;
 use std::collections::HashMap;
 
-/// Readings in which nothing moved after which an object is left out until it moves again.
+/// An object is left out of readings after this number of readings without a change.
 pub const QUIET: u32 = 5;
 
 /// Counts of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts<const N: usize> {
-    /// Now.
+    /// Current counts.
     pub now: [u64; N],
     /// At the previous reading.
     before: [u64; N],
@@ -23,7 +23,8 @@ impl<const N: usize> Counts<N> {
         Self { now: before, before, quiet: QUIET }
     }
 
-    /// Push the readings of now, and after a time of rest the previous one (`before_ns`) as well, so that growth has its start.
+    /// Push the current counts. After a pause, the previous reading (`before_ns`) comes first, so that the difference
+    /// is defined.
     pub fn push(
         &mut self,
         object: &str,
@@ -44,13 +45,13 @@ impl<const N: usize> Counts<N> {
     }
 }
 
-/// The object of every reading: shows that mounts were read, where all of them are at rest.
+/// The object of every reading: shows that mounts were read even if no count changed.
 pub const ALWAYS: &str = "";
 
-/// Counts by object of one reading, and the seconds since the object began to exist.
+/// Counts of one reading by object, and the seconds since the object was created.
 pub type Reading<const N: usize> = HashMap<String, ([u64; N], u64)>;
 
-/// Counts of objects that come and go.
+/// Counts of objects that appear and disappear.
 #[derive(Debug, Default)]
 pub struct Objects<const N: usize> {
     /// By object.
@@ -62,7 +63,7 @@ pub struct Objects<const N: usize> {
 }
 
 impl<const N: usize> Objects<N> {
-    /// Take a reading. Counts of an object that began since the previous reading grew from 0.
+    /// Take a reading. The counts of an object that was created since the previous reading start at 0.
     pub fn take(&mut self, reading: Reading<N>, fields: &[&str; N], time_ns: i64, samples: &mut Samples) {
         let is_first = !self.any && !reading.is_empty();
         self.any |= is_first;
@@ -82,7 +83,7 @@ impl<const N: usize> Objects<N> {
     }
 }
 
-/// A name without the characters that separate names and lines, as the kernel writes them.
+/// A name with its separators (tab, newline) escaped as the kernel escapes them.
 pub fn printed(name: &str) -> String {
     name.replace('\t', "\\011").replace('\n', "\\012")
 }

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why the probe ends: an exit code and one line.
+//! Why the probe ends: an exit code and one line of text.
 
-/// What was asked for makes no sense.
+/// The arguments are invalid.
 pub const USAGE: u8 = 2;
-/// The kernel does not permit it.
+/// The kernel denies permission.
 pub const NOT_PERMITTED: u8 = 3;
-/// This machine cannot do it.
+/// This machine does not support it.
 pub const NOT_POSSIBLE: u8 = 4;
 
-/// An end with an exit code and words.
+/// An exit code and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Exit code.
     pub code: u8,
     /// One line: what happened, where, what to do.
-    pub words: String,
+    pub message: String,
 }
 
 impl Failure {
-    /// What was asked for makes no sense.
-    pub fn usage(words: impl Into<String>) -> Self {
-        Self { code: USAGE, words: words.into() }
+    /// The arguments are invalid.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, message: message.into() }
     }
 
-    /// The kernel does not permit it.
-    pub fn not_permitted(words: impl Into<String>) -> Self {
-        Self { code: NOT_PERMITTED, words: words.into() }
+    /// The kernel denies permission.
+    pub fn not_permitted(message: impl Into<String>) -> Self {
+        Self { code: NOT_PERMITTED, message: message.into() }
     }
 
-    /// This machine cannot do it.
-    pub fn not_possible(words: impl Into<String>) -> Self {
-        Self { code: NOT_POSSIBLE, words: words.into() }
+    /// This machine does not support it.
+    pub fn not_possible(message: impl Into<String>) -> Self {
+        Self { code: NOT_POSSIBLE, message: message.into() }
     }
 
-    /// An operating system's error at a path.
+    /// An error of the operating system at a path.
     pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         let path = path.display();
         match error.kind() {
             ErrorKind::PermissionDenied => Self::not_permitted(format!(
-                "{path}: not permitted; run as root, and where the kernel is locked down (secure boot) tracing stays closed"
+                "{path}: not permitted; run as root; a kernel that is locked down (secure boot) permits no tracing"
             )),
             ErrorKind::NotFound => Self::not_possible(format!("{path}: no such file on this kernel")),
             _ => Self::not_possible(format!("{path}: {error}")),

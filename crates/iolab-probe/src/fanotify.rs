@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opens of files, as fanotify tells them, for their names.
+//! Opened files as reported by fanotify, for their names.
 //!
-//! Records bear handles, not descriptors: nothing is opened on anybody's behalf, no mount is kept busy, and the name is that of
-//! the moment of opening. A thread reads them as they come, for two reasons: records of the same file that wait become one, and
-//! a directory that is removed soon after can still be asked for its path.
+//! Reports have handles instead of descriptors. So no file is opened, no mount is kept busy, and the name is that at
+//! the time of the open. A thread reads the reports at once, for two reasons: pending reports of the same file are
+//! merged, and the path of a directory that is removed soon after can still be read.
 
 use crate::clock::monotonic_ns;
 use crate::fanotify_names::Names;
@@ -24,30 +24,30 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Handles of objects and of their directories, with names (`FAN_REPORT_FID | FAN_REPORT_DIR_FID | FAN_REPORT_NAME`), which
-/// the wrapper has no words for.
+/// Handles of objects and of their directories, with names (`FAN_REPORT_FID | FAN_REPORT_DIR_FID | FAN_REPORT_NAME`);
+/// `nix` has no constants for them.
 const HANDLES_AND_NAMES: u32 = 0x200 | 0x400 | 0x800;
-/// Name space of process numbers of the kernel's first process.
+/// PID namespace of the first process.
 const FIRST_PROCESS_NAMESPACE: &str = "pid:[4026531836]";
 const BUFFER: usize = 256 << 10;
-/// Readings in a tenth of a second beyond which a pause is made between them.
+/// Above this number of readings in 0.1 s, the thread pauses between readings.
 const OFTEN: u32 = 500;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The queue of records, and what they are turned into.
+/// The queue of reports and the notices made from them.
 struct Drain {
     queue: OwnedFd,
     group: Arc<Fanotify>,
     buffer: Vec<u8>,
     names: Names,
     notices: Vec<Notice>,
-    /// When the queue was empty last.
+    /// When the queue was last empty.
     empty_ns: u64,
-    /// From one time at which it was empty to another, without a record between them.
+    /// Spans of time from one empty queue to the next, without a report in between.
     quiet: Vec<(u64, u64)>,
-    /// Tasks of this process that open files for these questions.
+    /// Tasks of this process that open files in order to read names.
     own: Vec<i32>,
-    /// File systems that give no notices, by device number and kind.
+    /// File systems without notices, by device number and kind.
     refused: HashSet<(u64, String)>,
     unwatched: Vec<String>,
     words: Vec<String>,
@@ -60,10 +60,11 @@ pub struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A group that reports handles, names and threads without a limit on its queue.
+/// A group that reports handles, names and threads, with an unlimited queue.
 ///
 /// # Errors
-/// The kernel refuses, or this is not the first namespace of processes: there a report has another number for a task than /proc.
+/// The kernel refuses, or this is not the first PID namespace: in another one, task numbers of reports differ from
+/// those of /proc.
 pub fn open_group() -> Result<Fanotify, Errno> {
     if readlink("/proc/self/ns/pid").is_ok_and(|namespace| namespace != FIRST_PROCESS_NAMESPACE) {
         return Err(Errno::ENOTSUP);
@@ -79,16 +80,16 @@ pub fn open_group() -> Result<Fanotify, Errno> {
 }
 
 impl Watch {
-    /// Begin to watch. `asked` are the device numbers of the file systems whose I/O is asked for; all are watched, as an open
-    /// on one must not be taken for an open on another.
-    pub fn start(asked: Option<Vec<u64>>) -> Result<Self, Errno> {
+    /// Start watching. `requested` has the device numbers of the file systems to record. All file systems are watched,
+    /// because an open on one must not be taken for an open on another.
+    pub fn start(requested: Option<Vec<u64>>) -> Result<Self, Errno> {
         let group = Arc::new(open_group()?);
         let queue = group.as_fd().try_clone_to_owned().map_err(|_| Errno::EMFILE)?;
         let mut drain = Drain {
             queue,
             group,
             buffer: vec![0; BUFFER],
-            names: Names::new(asked),
+            names: Names::new(requested),
             notices: Vec::new(),
             empty_ns: monotonic_ns(),
             quiet: Vec::new(),
@@ -100,28 +101,28 @@ impl Watch {
         drain.mark();
         let (drain, stop) = (Arc::new(Mutex::new(drain)), Arc::new(AtomicBool::new(false)));
         let (theirs, ended) = (Arc::clone(&drain), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("opens".into()).spawn(move || follow(&theirs, &ended));
+        let thread = std::thread::Builder::new().name("opens".into()).spawn(move || read_loop(&theirs, &ended));
         Ok(Self { drain, stop, thread: Some(thread.map_err(|_| Errno::EAGAIN)?) })
     }
 
-    /// Read what waits, so that it is known when the queue was empty.
+    /// Read pending reports, to record when the queue was empty.
     pub fn read(&self) {
         lock(&self.drain).read();
     }
 
-    /// All records of opens so far, and the times at which the queue was empty.
+    /// All notices so far, and the spans of time without a report.
     pub fn take(&self) -> (Vec<Notice>, Vec<(u64, u64)>) {
         let mut drain = lock(&self.drain);
         drain.read();
         (std::mem::take(&mut drain.notices), std::mem::take(&mut drain.quiet))
     }
 
-    /// Whether opens on every file system that holds data are told.
+    /// Whether all file systems with data are watched.
     pub fn is_complete(&self) -> bool {
         lock(&self.drain).unwatched.is_empty()
     }
 
-    /// What is worth a note since the last call.
+    /// Notes since the last call.
     pub fn take_words(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.drain).words)
     }
@@ -131,7 +132,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // it looks at `stop` several times a second; a panic in there has said its words already
+            // the thread reads `stop` several times a second; a panic in it has already printed its message
             let _ = thread.join();
         }
     }
@@ -141,15 +142,15 @@ fn lock(drain: &Mutex<Drain>) -> MutexGuard<'_, Drain> {
     drain.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Read records as they come, and watch what is mounted meanwhile.
-fn follow(drain: &Mutex<Drain>, stop: &AtomicBool) {
+/// Read reports as they arrive, and watch new mounts.
+fn read_loop(drain: &Mutex<Drain>, stop: &AtomicBool) {
     let queue = {
         let mut drain = lock(drain);
         drain.own.push(gettid().as_raw());
         drain.queue.try_clone()
     };
     let (Ok(queue), Ok(mounts)) = (queue, File::open("/proc/self/mountinfo")) else { return };
-    let (mut since, mut readings) = (Instant::now(), 0);
+    let (mut started, mut readings) = (Instant::now(), 0);
     while !stop.load(Ordering::Relaxed) {
         let mut watched =
             [PollFd::new(queue.as_fd(), PollFlags::POLLIN), PollFd::new(mounts.as_fd(), PollFlags::POLLPRI)];
@@ -164,8 +165,8 @@ fn follow(drain: &Mutex<Drain>, stop: &AtomicBool) {
         drain.read();
         drop(drain);
         readings += 1;
-        if since.elapsed() > Duration::from_millis(100) {
-            (since, readings) = (Instant::now(), 0);
+        if started.elapsed() > Duration::from_millis(100) {
+            (started, readings) = (Instant::now(), 0);
         } else if readings > OFTEN {
             std::thread::sleep(PAUSE);
         }
@@ -173,17 +174,17 @@ fn follow(drain: &Mutex<Drain>, stop: &AtomicBool) {
 }
 
 impl Drain {
-    /// Watch what is mounted. What is watched already is marked again: between two looks a file system may have been unmounted,
-    /// and its device number given to another one.
+    /// Watch all mounts. Known ones are marked again: since the last mark, a file system may have been unmounted and
+    /// its device number reused.
     fn mark(&mut self) {
         let mounts = Mounts::of("self");
         let mask = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
         let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
-        let chosen = mounts.one_of_each();
+        let unique = mounts.one_of_each();
         let key = |mount: &Mount| (mount.device, mount.kind.clone());
-        self.refused.retain(|refused| chosen.iter().any(|mount| key(mount) == *refused));
+        self.refused.retain(|refused| unique.iter().any(|mount| key(mount) == *refused));
         let mut watched = Vec::new();
-        for mount in chosen {
+        for mount in unique {
             if self.refused.contains(&key(mount)) {
                 continue;
             }
@@ -205,7 +206,7 @@ impl Drain {
         self.names.watch(&watched);
     }
 
-    /// Read until nothing waits.
+    /// Read until the queue is empty.
     fn read(&mut self) {
         let mut buffer = std::mem::take(&mut self.buffer);
         let me = gettid().as_raw();
@@ -245,7 +246,7 @@ impl Drain {
     fn take(&mut self, bytes: &[u8], read_ns: u64) {
         let (names, notices, own, after_ns) = (&mut self.names, &mut self.notices, &self.own, self.empty_ns);
         let mut overflow = false;
-        let whole = parse(bytes, |raw| {
+        let parsed = parse(bytes, |raw| {
             overflow |= raw.mask & mask::OVERFLOW != 0;
             if raw.mask & mask::MOVED_FROM != 0 && raw.mask & mask::DIRECTORY != 0 {
                 names.directory_moved(&raw);
@@ -257,12 +258,12 @@ impl Drain {
                 after_ns,
                 before_ns: read_ns,
                 directory: raw.mask & mask::DIRECTORY != 0,
-                // a program is opened to be executed, without a call of open
+                // an executed program is opened without a call of open
                 optional: raw.mask & mask::OPEN_EXEC != 0,
             };
             notices.push(Notice { task: raw.task as u32, window, opened: names.opened(&raw) });
         });
-        if whole.is_err() || overflow {
+        if parsed.is_err() || overflow {
             self.words.push("some names of opened files were lost: fanotify's queue was damaged or full".to_owned());
         }
     }

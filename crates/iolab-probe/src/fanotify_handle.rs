@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening an object by the kernel's handle for it.
+//! Opening an object by its kernel handle.
 //!
-//! The one call in the probe that no safe wrapper offers. It opens with `O_PATH` alone: that reads nothing, wakes no device
-//! and makes no notice of its own.
+//! No safe wrapper has this call. It opens with `O_PATH` only: that reads nothing, wakes no device and causes no
+//! fanotify report.
 
 use iolab_core::syscall::notice::Handle;
 use nix::errno::Errno;
 use nix::libc;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Bytes of a handle at most, by the kernel's own limit.
+/// Maximum size of a handle in bytes (MAX_HANDLE_SZ).
 const LIMIT: usize = 128;
 
-/// `struct file_handle` with room for the longest handle.
+/// `struct file_handle` with space for the longest handle.
 #[repr(C)]
 struct Room {
     head: libc::file_handle,
     bytes: [u8; LIMIT],
 }
 
-/// Open an object of the file system that `mount` is on.
+/// Open an object of the file system at `mount`.
 #[allow(unsafe_code)]
 pub fn open(mount: BorrowedFd<'_>, handle: &Handle<'_>) -> Result<OwnedFd, Errno> {
     if handle.bytes.len() > LIMIT {
@@ -30,9 +30,10 @@ pub fn open(mount: BorrowedFd<'_>, handle: &Handle<'_>) -> Result<OwnedFd, Errno
     room.bytes[..handle.bytes.len()].copy_from_slice(handle.bytes);
     let pointer: *mut Room = &mut room;
     // SAFETY: `pointer` is to a live `file_handle` followed, without padding (repr(C), bytes last), by `handle_bytes` <= LIMIT
-    // bytes, all initialised; the kernel reads that much and keeps nothing. The descriptor of `mount` is open by its type.
+    // bytes, all initialised; the kernel reads no more and keeps no reference. The descriptor of `mount` is open by its
+    // type.
     let opened = unsafe { libc::open_by_handle_at(mount.as_raw_fd(), pointer.cast(), libc::O_PATH | libc::O_CLOEXEC) };
     let opened = Errno::result(opened)?;
-    // SAFETY: the call succeeded, so `opened` is a new descriptor that nothing else owns.
+    // SAFETY: the call succeeded, so `opened` is a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(opened) })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What /proc shows of tasks and descriptors, asked for where the tracepoints leave a question.
+//! State of tasks and descriptors in /proc, read if the tracepoints leave it open.
 //!
-//! Whether something is a file is told by its link: pipes, sockets and the like have no path, and nothing is asked about them.
+//! The link of a descriptor shows whether it is a file: pipes and sockets have no path and are not read further.
 
 use crate::clock::monotonic_ns;
-use crate::fanotify_names::{is_file, without_remark};
+use crate::fanotify_names::{is_file, without_suffix};
 use crate::files_mounts::Mounts;
 use iolab_core::syscall::record::Comm;
 use iolab_core::syscall::{Opened, Seen, SeenDescriptor, SeenTask, World};
@@ -15,60 +15,62 @@ use nix::unistd::{sysconf, SysconfVar};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, Instant};
 
-/// Questions a second at most: each costs some microseconds, and what has no answer is counted as unknown.
-const QUESTIONS: u32 = 5000;
-/// Characters of a command line that are kept.
+/// Maximum number of reads per second: each takes some microseconds. Beyond it, the state counts as unknown.
+const READS_PER_SECOND: u32 = 5000;
+/// Maximum length of a command line in characters.
 const COMMAND: usize = 4096;
 
-/// A descriptor, and by what another one that may share its position is found.
+/// A descriptor as /proc shows it.
 #[derive(Clone, Debug)]
-pub struct Looked {
-    /// What is seen.
+pub struct DescriptorState {
+    /// The descriptor.
     pub seen: SeenDescriptor,
-    /// A ring of io_uring.
+    /// Whether it is an io_uring.
     pub ring: bool,
 }
 
 /// /proc.
 pub struct Files {
     mounts: Mounts,
-    looked: Option<Instant>,
-    asked: Option<Vec<u64>>,
+    mounts_read: Option<Instant>,
+    requested: Option<Vec<u64>>,
     all_watched: bool,
-    questions: u32,
+    reads: u32,
     since: Instant,
     ticks_per_second: u64,
 }
 
 impl Files {
-    /// With the device numbers of the file systems that are asked for; none is all.
-    pub fn new(asked: Option<Vec<u64>>) -> Self {
+    /// Reader for the file systems with these device numbers; None means all.
+    pub fn new(requested: Option<Vec<u64>>) -> Self {
         let since = Instant::now();
         let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, |ticks| ticks.max(1) as u64);
         let mounts = Mounts::of("self");
-        Self { mounts, looked: None, asked, all_watched: false, questions: 0, since, ticks_per_second }
+        Self { mounts, mounts_read: None, requested, all_watched: false, reads: 0, since, ticks_per_second }
     }
 
-    /// Whether opens on all file systems that hold data give a notice.
+    /// Set whether opens on all file systems with data cause a notice.
     pub fn set_all_watched(&mut self, all: bool) {
         self.all_watched = all;
     }
 
-    /// A descriptor of a process; none where it is gone.
-    pub fn look(&mut self, pid: u32, number: u32) -> Option<Looked> {
+    /// Reads a descriptor of a process. Returns None if it is closed or the process ended.
+    pub fn look(&mut self, pid: u32, number: u32) -> Option<DescriptorState> {
         let link = format!("/proc/{pid}/fd/{number}");
         let path = readlink(link.as_str()).ok()?.into_vec();
-        let other =
-            |ring| Looked { seen: SeenDescriptor { opened: Opened::Other, flags: 0, position: 0, alone: false }, ring };
+        let other = |ring| DescriptorState {
+            seen: SeenDescriptor { opened: Opened::Other, flags: 0, position: 0, alone: false },
+            ring,
+        };
         if path.first() != Some(&b'/') || path.starts_with(b"/memfd:") {
             return Some(other(path == b"anon_inode:[io_uring]"));
         }
         let (position, flags, mount) = information(pid, number)?;
-        let (kind, place) = match self.mount(pid, mount) {
+        let (is_of_the_kernel, place) = match self.mount(pid, mount) {
             Some((of_the_kernel, place)) => (of_the_kernel, Some(place)),
             None => (false, None),
         };
-        if kind {
+        if is_of_the_kernel {
             return Some(other(false));
         }
         let status = stat(link.as_str()).ok()?;
@@ -76,50 +78,53 @@ impl Files {
             return Some(other(false));
         }
         let seen = Seen {
-            path: Some(without_remark(path, status.st_nlink == 0)),
+            path: Some(without_suffix(path, status.st_nlink == 0)),
             mount: place,
             identity: Some((status.st_dev, status.st_ino)),
-            asked: self.asked.as_ref().is_none_or(|asked| asked.contains(&status.st_dev)),
+            requested: self.requested.as_ref().is_none_or(|requested| requested.contains(&status.st_dev)),
         };
-        Some(Looked { seen: SeenDescriptor { opened: Opened::File(seen), flags, position, alone: false }, ring: false })
+        Some(DescriptorState {
+            seen: SeenDescriptor { opened: Opened::File(seen), flags, position, alone: false },
+            ring: false,
+        })
     }
 
-    /// Whether a mount holds the kernel's own files, and where it is.
+    /// Whether a mount belongs to the kernel (like proc or sysfs), and its path.
     fn mount(&mut self, pid: u32, id: u32) -> Option<(bool, Vec<u8>)> {
-        let told = |mounts: &Mounts| {
+        let find_mount = |mounts: &Mounts| {
             let mount = mounts.get(id)?;
             Some((mount.is_of_the_kernel(), mount.path.as_os_str().as_bytes().to_vec()))
         };
-        if let Some(known) = told(&self.mounts) {
-            return Some(known);
+        if let Some(mount) = find_mount(&self.mounts) {
+            return Some(mount);
         }
-        // mounted since, or in a container's name space
-        if self.looked.is_none_or(|looked| looked.elapsed() > Duration::from_secs(1)) {
-            self.looked = Some(Instant::now());
+        // mounted since then, or in the mount namespace of a container
+        if self.mounts_read.is_none_or(|time| time.elapsed() > Duration::from_secs(1)) {
+            self.mounts_read = Some(Instant::now());
             self.mounts = Mounts::of("self");
         }
-        told(&self.mounts).or_else(|| told(&Mounts::of(&pid.to_string())))
+        find_mount(&self.mounts).or_else(|| find_mount(&Mounts::of(&pid.to_string())))
     }
 
-    fn may_ask(&mut self) -> bool {
+    fn may_read(&mut self) -> bool {
         if self.since.elapsed() > Duration::from_secs(1) {
-            (self.since, self.questions) = (Instant::now(), 0);
+            (self.since, self.reads) = (Instant::now(), 0);
         }
-        self.questions += 1;
-        self.questions <= QUESTIONS
+        self.reads += 1;
+        self.reads <= READS_PER_SECOND
     }
 }
 
 impl World for Files {
     fn descriptor(&mut self, task: u32, number: u32) -> Option<SeenDescriptor> {
-        if !self.may_ask() {
+        if !self.may_read() {
             return None;
         }
-        self.look(task, number).map(|looked| looked.seen)
+        self.look(task, number).map(|state| state.seen)
     }
 
     fn task(&mut self, task: u32) -> Option<SeenTask> {
-        if !self.may_ask() {
+        if !self.may_read() {
             return None;
         }
         let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
@@ -139,23 +144,23 @@ impl World for Files {
     }
 }
 
-/// Ticks from the machine's start to that of a task. Its name, in parentheses, may contain anything.
+/// Clock ticks from boot to the start of a task. The name, in parentheses, may contain any character.
 fn parse_start(statistics: &[u8]) -> Option<u64> {
     let name_end = statistics.iter().rposition(|&byte| byte == b')')?;
     std::str::from_utf8(&statistics[name_end + 1..]).ok()?.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// How long the machine slept: the monotonic clock stood still meanwhile, the one of starts did not.
+/// Time in suspend: CLOCK_MONOTONIC stops in suspend, the clock of start times does not.
 fn asleep_ns() -> u64 {
     let now =
         |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64);
     let monotonic_ns = now(ClockId::CLOCK_MONOTONIC);
-    // read second, it is the larger one of two that agree: a task is never taken for older than it is
+    // read after the monotonic clock, so that the result is not too small and no task seems older than it is
     let boot_ns = now(ClockId::CLOCK_BOOTTIME);
     boot_ns.saturating_sub(monotonic_ns).saturating_sub(1_000_000)
 }
 
-/// Position, flags and number of the mount of a descriptor.
+/// Position, flags and mount number of a descriptor.
 fn information(pid: u32, number: u32) -> Option<(u64, u32, u32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
     parse_information(&text)
@@ -180,7 +185,7 @@ pub fn name_of(pid: u32) -> Option<Comm> {
     Some(comm)
 }
 
-/// Command line of a process, as far as it still lives.
+/// Command line of a process; empty if the process ended.
 pub fn command_of(pid: u32) -> String {
     let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.truncate(COMMAND);
@@ -195,7 +200,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_file_of_our_own_is_seen_and_a_pipe_is_not() {
+    fn an_own_file_is_a_file_and_a_pipe_is_not() {
         let directory = std::env::temp_dir().join(format!("iolab-files-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join("a file (deleted)");
@@ -203,18 +208,14 @@ mod tests {
         file.seek(SeekFrom::Start(77)).unwrap();
         let mut files = Files::new(None);
         let own = std::process::id();
-        let looked = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
-        let Opened::File(seen) = &looked.opened else { panic!("a file") };
-        assert_eq!((seen.path.as_deref(), looked.position), (Some(path.as_os_str().as_bytes()), 77));
-        assert_eq!(looked.flags & 3, 1, "write only");
+        let state = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
+        let Opened::File(seen) = &state.opened else { panic!("a file") };
+        assert_eq!((seen.path.as_deref(), state.position), (Some(path.as_os_str().as_bytes()), 77));
+        assert_eq!(state.flags & 3, 1, "write only");
         std::fs::remove_dir_all(&directory).unwrap();
-        let looked = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
-        let Opened::File(seen) = &looked.opened else { panic!("still a file") };
-        assert_eq!(
-            seen.path.as_deref(),
-            Some(path.as_os_str().as_bytes()),
-            "only the kernel's own remark is taken off"
-        );
+        let state = files.look(own, file.as_raw_fd() as u32).unwrap().seen;
+        let Opened::File(seen) = &state.opened else { panic!("still a file") };
+        assert_eq!(seen.path.as_deref(), Some(path.as_os_str().as_bytes()), "only the kernel's suffix is removed");
         let (reader, _writer) = nix::unistd::pipe().unwrap();
         assert_eq!(files.look(own, reader.as_raw_fd() as u32).unwrap().seen.opened, Opened::Other);
         let status = std::fs::File::open("/proc/self/status").unwrap();
@@ -224,22 +225,22 @@ mod tests {
         assert_eq!(task.pid, own);
         assert!(task.began_ns > 0 && task.began_ns < monotonic_ns() + 11_000_000, "{}", task.began_ns);
         assert_eq!(parse_start(b"7 (a) b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20"), Some(777));
-        for odd in [&b"7 (a"[..], b"7 (a) S", b"7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"] {
-            assert_eq!(parse_start(odd), None);
+        for damaged in [&b"7 (a"[..], b"7 (a) S", b"7 (a) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x"] {
+            assert_eq!(parse_start(damaged), None);
         }
     }
 
     #[test]
-    fn questions_are_bounded() {
+    fn reads_per_second_are_limited() {
         let mut files = Files::new(None);
-        for _ in 0..QUESTIONS + 7 {
-            files.may_ask();
+        for _ in 0..READS_PER_SECOND + 7 {
+            files.may_read();
         }
-        assert!(!files.may_ask() || files.since.elapsed() > Duration::from_millis(900));
+        assert!(!files.may_read() || files.since.elapsed() > Duration::from_millis(900));
     }
 
     #[test]
-    fn odd_information_is_none() {
+    fn damaged_information_is_none() {
         assert_eq!(parse_information("pos:\t5\nflags:\t0102001\nmnt_id:\t27\n"), Some((5, 0o102001, 27)));
         for text in ["", "pos: 5\nflags: 9\nmnt_id: 1\n", "pos: -5\nflags: 0\nmnt_id: 1\n", "pos: 1\nmnt_id: 2\n"] {
             assert_eq!(parse_information(text), None, "{text}");

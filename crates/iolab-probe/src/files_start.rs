@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What all processes had open at the start.
+//! Open descriptors of all processes at the start.
 
 use crate::clock::monotonic_ns;
 use crate::files::{name_of, Files};
 use iolab_core::syscall::{Opened, SeenProcess};
 use std::collections::HashMap;
 
-/// Descriptors that are looked at, at most; what is beyond is asked for when it is used.
+/// Maximum number of descriptors to read; others are read when they are used.
 const LIMIT: usize = 1 << 18;
-/// The flag that belongs to a number, not to what it shares with others.
+/// Flag of a descriptor, not of the open file description.
 const CLOSE_ON_EXEC: u32 = 0o2000000;
 
-/// All processes but one's own, and whether there were more descriptors than are looked at.
+/// All processes except one, and whether the limit of descriptors was reached.
 pub fn all(files: &mut Files, own: u32) -> (Vec<SeenProcess>, bool) {
     let (mut processes, mut left) = (Vec::new(), LIMIT);
     for pid in numbers("/proc") {
@@ -33,14 +33,15 @@ fn process(files: &mut Files, pid: u32, left: &mut usize) -> Option<SeenProcess>
             break;
         }
         *left -= 1;
-        let Some(looked) = files.look(pid, number) else { continue };
-        hidden |= looked.ring;
-        descriptors.push((number, looked.seen));
+        let Some(state) = files.look(pid, number) else { continue };
+        hidden |= state.ring;
+        descriptors.push((number, state.seen));
     }
     Some(SeenProcess { pid, comm, threads, descriptors, hidden, from_ns, until_ns: monotonic_ns() })
 }
 
-/// A position may be shared by descriptors of the same file with the same flags: of those it is not followed.
+/// Descriptors of the same file with the same flags may share a position; the position of such descriptors is not
+/// tracked.
 fn mark_alone(processes: &mut [SeenProcess]) {
     let mut seen: HashMap<((u64, u64), u32), u32> = HashMap::new();
     let key = |descriptor: &iolab_core::syscall::SeenDescriptor| match &descriptor.opened {
@@ -68,7 +69,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_position_that_is_shared_is_told_from_one_that_is_not() {
+    fn descriptors_that_may_share_a_position_are_marked() {
         let path = std::env::temp_dir().join(format!("iolab-start-{}", std::process::id()));
         let file = std::fs::File::create(&path).unwrap();
         let copy = file.try_clone().unwrap();
@@ -76,8 +77,8 @@ mod tests {
         let mut processes = vec![process(&mut Files::new(None), std::process::id(), &mut 1000).unwrap()];
         mark_alone(&mut processes);
         let alone = |number: i32| {
-            let found = processes[0].descriptors.iter().find(|(found, _)| *found == number as u32);
-            found.unwrap().1.alone
+            let descriptor = processes[0].descriptors.iter().find(|(other, _)| *other == number as u32);
+            descriptor.unwrap().1.alone
         };
         assert!(!alone(file.as_raw_fd()) && !alone(copy.as_raw_fd()) && alone(reader.as_raw_fd()));
         assert!(processes[0].until_ns >= processes[0].from_ns && !processes[0].threads.is_empty());

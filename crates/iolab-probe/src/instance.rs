@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A tracefs instance of our own: rings that nobody else uses, removed with us.
+//! A tracefs instance of this probe: private rings, removed at the end.
 
 use crate::failure::Failure;
 use crate::tracefs::{read, write};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 const PREFIX: &str = "iolab-";
 
-/// Start time of a process in clock ticks since boot, by which a number used again is told; none of one that is dead, though nobody
-/// has taken note of its end yet.
+/// Start time of a process in clock ticks since boot, which shows that a PID was reused. None if the process ended,
+/// even if its parent has not reaped it.
 pub fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // the name in parentheses may hold anything
+    // the name in parentheses may contain any character
     let rest = stat.rsplit_once(')')?.1;
     let mut fields = rest.split_whitespace();
     if matches!(fields.next()?, "Z" | "X" | "x") {
@@ -20,14 +20,14 @@ pub fn start_time(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// An instance; dropping it removes it.
+/// An instance. Dropping it removes it.
 #[derive(Debug)]
 pub struct Instance {
     path: PathBuf,
 }
 
 impl Instance {
-    /// Make the instance of a source, with rings of that size for each processor.
+    /// Create the instance of a source, with a ring of this size per processor.
     pub fn make(tracefs: &Path, source: &str, ring_kib: u64) -> Result<Self, Failure> {
         let pid = std::process::id();
         let path = tracefs.join("instances").join(format!("{PREFIX}{pid}-{}-{source}", start_time(pid).unwrap_or(0)));
@@ -37,11 +37,11 @@ impl Instance {
         write(&at("tracing_on"), "0")?;
         write(&at("trace_clock"), "mono")?;
         write(&at("trace_options"), "nooverwrite")?;
-        // names of processes are looked up here; the kernel's own way costs something at every switch of tasks
+        // the probe looks up process names; the kernel's own recording costs time at every context switch
         for option in ["norecord-cmd", "norecord-tgid", "nomarkers"] {
             let _ = write(&at("trace_options"), option);
         }
-        // larger pages mean fewer calls to read them; kernels before 6.8 have no choice
+        // larger sub-buffers need fewer reads; kernels before 6.8 have no such setting
         if ring_kib >= 1024 {
             let _ = write(&at("buffer_subbuf_size_kb"), "32");
         }
@@ -49,17 +49,17 @@ impl Instance {
         Ok(instance)
     }
 
-    /// A file in it.
+    /// Path of a file in the instance.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Let events in, or keep them out.
+    /// Start or stop recording.
     pub fn switch(&self, on: bool) -> Result<(), Failure> {
         write(&self.file("tracing_on"), if on { "1" } else { "0" })
     }
 
-    /// Size of each processor's ring, as the kernel made it.
+    /// Ring size per processor as created by the kernel.
     pub fn ring_kib(&self) -> Option<u64> {
         read(&self.file("buffer_size_kb")).ok()?.split_whitespace().next()?.parse().ok()
     }
@@ -68,7 +68,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let _ = write(&self.path.join("events/enable"), "0");
-        // a moment passes until the kernel has let go of files that were just closed
+        // the kernel needs a moment to release files that were just closed
         for _ in 0..50 {
             match std::fs::remove_dir(&self.path) {
                 Ok(()) => return,
@@ -80,7 +80,7 @@ impl Drop for Instance {
     }
 }
 
-/// Names of the instances whose probe is dead, and of those whose probe lives.
+/// Names of the instances of ended probes, and of running probes.
 pub fn owned(tracefs: &Path) -> (Vec<String>, Vec<String>) {
     let entries = std::fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -92,15 +92,17 @@ pub fn owned(tracefs: &Path) -> (Vec<String>, Vec<String>) {
     (names(dead), names(alive))
 }
 
-/// Process number and start time of the probe that made an instance; none where no probe did.
+/// PID and start time of the probe that created an instance; None if it is not an instance of a probe.
 fn owner(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Remove the instances of probes that are dead; gives the names of those that went, and of those that could not be removed.
+/// Remove the instances of probes that have ended. Returns the names of the removed instances and of those that could
+/// not be removed.
 ///
-/// One whose rings are open is refused by the kernel: a probe of another container, whose number means nothing here, keeps its own.
+/// The kernel refuses to remove an instance with open rings, so the instance of a probe in another container (with
+/// another PID namespace) stays.
 pub fn remove_stale(tracefs: &Path) -> (Vec<String>, Vec<String>) {
     owned(tracefs).0.into_iter().partition(|name| std::fs::remove_dir(tracefs.join("instances").join(name)).is_ok())
 }
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_dead_probe_made_is_removed() {
+    fn only_instances_of_ended_probes_are_removed() {
         let place = std::env::temp_dir().join(format!("iolab-instances-{}", std::process::id()));
         let own = (std::process::id(), start_time(std::process::id()).unwrap());
         let alive = format!("iolab-{}-{}-block", own.0, own.1);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of OpenZFS, from /proc/spl/kstat/zfs: those of its cache and its intent log, and each pool's transaction groups.
+//! Counters of OpenZFS, from /proc/spl/kstat/zfs: ARC, intent log, and transaction groups of each pool.
 
 use iolab_core::frames::samples::Samples;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Where OpenZFS keeps them.
+/// Directory of the OpenZFS kstats.
 pub const PLACE: &str = "/proc/spl/kstat/zfs";
-/// Types of values that are numbers: KSTAT_DATA_INT32, _UINT32, _INT64 and _UINT64.
+/// Numeric value types: KSTAT_DATA_INT32, _UINT32, _INT64 and _UINT64.
 const NUMBERS: [&str; 4] = ["1", "2", "3", "4"];
-/// What a line of `txgs` has.
+/// Columns of a line of `txgs`.
 const COLUMNS: usize = 12;
-/// Sums over the groups that are done, with the column of each.
+/// Sums over committed groups, with the column of each.
 const SUMS: [(&str, usize); 9] = [
     ("dirty_bytes", 3),
     ("read_bytes", 4),
@@ -24,9 +24,9 @@ const SUMS: [(&str, usize); 9] = [
     ("sync_ns", 11),
 ];
 
-/// Every number of a named kstat. Which there are changes from release to release: each is kept under the kernel's own name.
+/// All numbers of a named kstat. The set differs by release; each keeps its kernel name.
 pub fn named(text: &str, time_ns: i64, samples: &mut Samples) {
-    // the kstat's own line, and the titles
+    // skip the line of the kstat and the titles
     for line in text.lines().skip(2) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, kind, value] = words[..] else { continue };
@@ -39,25 +39,25 @@ pub fn named(text: &str, time_ns: i64, samples: &mut Samples) {
 
 #[derive(Debug, Default)]
 struct Pool {
-    /// The last group that was done at the reading before; none at the first.
+    /// The newest committed group at the previous reading; None at the first reading.
     done: Option<u64>,
     groups: i64,
     sums: [i64; SUMS.len()],
 }
 
-/// Transaction groups: sums over those that were done since the first reading, by pool.
+/// Transaction groups: sums over those committed since the first reading, by pool.
 #[derive(Debug, Default)]
 pub struct Groups {
     pools: HashMap<String, Pool>,
 }
 
 impl Groups {
-    /// Take a reading of every pool that is imported; how many groups came and went unseen.
+    /// Read every imported pool. Returns the number of groups that were missed.
     pub fn read(&mut self, place: &Path, time_ns: i64, samples: &mut Samples) -> u64 {
         let mut missed = 0;
         for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            // a pool's name begins with a letter, so that none leads out of the directory
+            // a pool name begins with a letter, so that no name leads out of the directory
             let Ok(text) = std::fs::read_to_string(entry.path().join("txgs")) else { continue };
             missed += self.pools.entry(name.clone()).or_default().take(&text);
             self.pools[&name].push(&name, time_ns, samples);
@@ -67,7 +67,7 @@ impl Groups {
 }
 
 impl Pool {
-    /// Add the groups that are newly done; how many were missed.
+    /// Add newly committed groups. Returns the number of groups that were missed.
     fn take(&mut self, text: &str) -> u64 {
         let rows = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let mut done: Vec<(u64, Vec<&str>)> = rows
@@ -77,7 +77,7 @@ impl Pool {
         done.sort_by_key(|(txg, _)| *txg);
         let (Some(&(first, _)), Some(&(newest, _))) = (done.first(), done.last()) else { return 0 };
         let before = self.done.replace(newest);
-        // the first reading, or a pool that was imported anew: what it did before is not known
+        // first reading, or the pool was imported again: earlier groups are unknown
         let Some(before) = before.filter(|before| *before <= newest) else { return 0 };
         for (_, words) in done.iter().filter(|(txg, _)| *txg > before) {
             self.groups += 1;
@@ -110,32 +110,37 @@ mod tests {
     }
 
     #[test]
-    fn numbers_alone_under_their_own_names() {
+    fn only_numbers_are_kept_under_their_kernel_names() {
         let mut samples = Samples::default();
         let text = "9 1 0x01 3 4 5 6\nname type data\nhits 4 12\ngrew 3 -5\nlarge 4 18446744073709551615\nword 7 text\ntorn 4\n";
         named(text, 1, &mut samples);
         let payload = samples.payload("arcstats");
-        let holds = |bytes: &[u8]| payload.windows(bytes.len()).any(|part| part == bytes);
-        assert!(holds(b"hits") && holds(b"grew") && holds(&(-5i64).to_le_bytes()) && holds(&i64::MAX.to_le_bytes()));
-        assert!(!holds(b"word") && !holds(b"torn") && !holds(b"type"));
+        let contains = |bytes: &[u8]| payload.windows(bytes.len()).any(|part| part == bytes);
+        assert!(
+            contains(b"hits")
+                && contains(b"grew")
+                && contains(&(-5i64).to_le_bytes())
+                && contains(&i64::MAX.to_le_bytes())
+        );
+        assert!(!contains(b"word") && !contains(b"torn") && !contains(b"type"));
         named("", 1, &mut samples);
         assert!(samples.is_empty());
     }
 
     #[test]
-    fn groups_that_are_done_since_the_first_reading() {
+    fn groups_committed_since_the_first_reading() {
         let mut pool = Pool::default();
-        // some releases have the kstat's own numbers above
+        // some releases print the numbers of the kstat first
         let first = format!("21 0 0x01 7 8 9 10\n{HEAD}{}{}{}", group(7, "C"), group(8, "C"), group(9, "S"));
         assert_eq!((pool.take(&first), pool.groups), (0, 0));
         assert_eq!((pool.take(&first), pool.groups), (0, 0));
         let second = format!("{HEAD}{}{}{}", group(8, "C"), group(9, "C"), group(10, "O"));
         assert_eq!((pool.take(&second), pool.groups), (0, 1));
         assert_eq!(pool.sums, [100, 200, 300, 4, 5, 5000, 60, 70, 800]);
-        // the kernel keeps two: 10 is gone
+        // the kernel keeps two groups: 10 was dropped
         let third = format!("{HEAD}{}{}", group(11, "C"), group(12, "C"));
         assert_eq!((pool.take(&third), pool.groups), (1, 3));
-        // another pool of that name
+        // another pool with the same name
         assert_eq!((pool.take(&format!("{HEAD}{}", group(4, "C"))), pool.groups), (0, 3));
         assert_eq!((pool.take(&format!("{HEAD}{}", group(5, "C"))), pool.groups), (0, 4));
         assert_eq!(pool.take(""), 0);
@@ -152,8 +157,8 @@ mod tests {
         assert_eq!(Groups::default().read(&place, 1, &mut samples), 0);
         std::fs::remove_dir_all(&place).unwrap();
         let payload = samples.payload("txgs");
-        let holds = |bytes: &[u8]| payload.windows(bytes.len()).any(|part| part == bytes);
-        assert!(holds(b"tank") && holds(b"sync_ns") && !holds(b"empty"));
+        let contains = |bytes: &[u8]| payload.windows(bytes.len()).any(|part| part == bytes);
+        assert!(contains(b"tank") && contains(b"sync_ns") && !contains(b"empty"));
         assert_eq!(Groups::default().read(Path::new("/nowhere"), 1, &mut samples), 0);
         assert!(samples.is_empty());
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `iolab-probe`: reads the kernel's trace rings and counters, writes frames to standard output. The one part of iolab that
-//! runs as root: it opens no socket but one to the kernel's own counts of connections, starts no program, and makes nothing but
-//! its own tracefs instances, which go with it, and a mount of tracefs that it alone sees where there is none.
+//! `iolab-probe`: reads the trace rings and counters of the kernel, and writes frames to standard output. It is the
+//! only part of iolab that runs as root. Its only socket is a netlink socket to the kernel's sock_diag. It starts no
+//! program. It creates its tracefs instances, which it removes at the end, and a private mount of tracefs if tracefs is
+//! not mounted.
 
 mod args;
 mod block;
@@ -45,8 +46,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure { code, words }) => {
-            eprintln!("iolab-probe: {words}");
+        Err(Failure { code, message }) => {
+            eprintln!("iolab-probe: {message}");
             ExitCode::from(code)
         }
     }

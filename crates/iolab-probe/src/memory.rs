@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of a process that runs for weeks: what a burst needed goes back to the system afterwards.
+//! Memory of a process that runs for weeks: memory of a burst is returned to the system.
 //!
-//! glibc alone is asked. Other allocators return free memory by themselves.
+//! Only for glibc. Other allocators return free memory without a call.
 
-/// Bytes of a block from which on it is mapped on its own. Frames of a busy second are larger.
+/// Blocks of at least this size in bytes are mapped separately. Frames of a busy second are larger.
 #[cfg(target_env = "gnu")]
 const LARGE: nix::libc::c_int = 128 << 10;
-/// Heaps at most. Each thread that allocates would have its own, with free memory that the others cannot use.
+/// Maximum number of heaps. By default, each allocating thread has its own heap with free memory that no other thread
+/// can use.
 #[cfg(target_env = "gnu")]
 const HEAPS: nix::libc::c_int = 2;
 
-/// Return every large block to the system when it is freed. By default glibc raises the size from which it maps blocks with
-/// every block freed; later ones then lie in the heap, which cannot shrink below the names that are added after them.
+/// Return every large block to the system when it is freed. By default glibc raises the mapping threshold with every
+/// freed block. Later blocks are then in the heap, which can't shrink below the names that are added after them.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 pub fn map_large_blocks() {

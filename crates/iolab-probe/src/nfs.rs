@@ -12,14 +12,14 @@ use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the tracepoints do not have: stated with every recording.
+/// Limits of the tracepoints, listed in every recording.
 const UNKNOWN: [&str; 2] = [
     "NFS: only reads, writes, commits and refused handles have a file; where its name is uncertain, it is a hash (fh:...)",
     "NFS 2 and 3: only errors of reads, writes and refused file handles are known",
 ];
-/// What to do where a tracepoint lacks what is read.
+/// What to do if a tracepoint lacks a needed field.
 const UNFIT: &str = "; this version of iolab cannot record this kernel's NFS server: record without the source nfs";
-/// Where the kernel tells how many threads its NFS server has.
+/// Number of threads of the kernel's NFS server.
 const THREADS: &str = "/proc/fs/nfsd/threads";
 
 /// Operations of the kernel's NFS server.
@@ -27,9 +27,9 @@ pub struct NfsSource {
     epoch_ns: i64,
     nfs: Option<Nfs>,
     names: Option<NfsNames>,
-    /// Whether names were read since the rings were read.
+    /// Whether names were read since the last reading of the rings.
     has_names: bool,
-    /// Notes on what is not read.
+    /// Notes on data that is not read.
     unread: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl NfsSource {
 }
 
 impl NfsSource {
-    /// Read names after the rings and before their records, once a round.
+    /// Read names once a round, after the rings and before their records.
     fn read_names(&mut self) {
         let (Some(names), Some(nfs)) = (&mut self.names, &mut self.nfs) else { return };
         if !std::mem::replace(&mut self.has_names, true) {
@@ -90,7 +90,7 @@ impl Source for NfsSource {
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
         let fields = fields(formats)?;
         self.unread.clone_from(&fields.unread);
-        // before the first record, so that no I/O is recorded without its report
+        // before the first record, so that every I/O has its report
         match NfsNames::start() {
             Ok(names) => self.names = Some(names),
             Err(error) => self.unread.push(format!(
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_without_a_tracepoint_is_named() {
+    fn a_missing_optional_tracepoint_has_a_note() {
         let source = NfsSource::new(0);
         for point in source.tracepoints() {
             assert_eq!(source.unknown_without(&point).is_empty(), point.needed, "{}", point.name);

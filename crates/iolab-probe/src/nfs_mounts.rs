@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts of the kernel's NFS client, by server, mount and procedure, from /proc/self/mountstats. No server is asked: a mount
-//! of one that does not answer is read like any other.
+//! Counts of the kernel's NFS client, by server, mount and procedure, from /proc/self/mountstats. No request is sent to
+//! a server, so reading works while a server is down.
 
 use crate::counts::{printed, Objects, Reading};
 use crate::files_mounts::{unescaped, Mounts};
@@ -8,9 +8,10 @@ use iolab_core::frames::samples::Samples;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Where the kernel has them.
+/// File of the counts.
 const PLACE: &str = "/proc/self/mountstats";
-/// Numbers of a line of a procedure, in this order, then the data that it moved. Older kernels have no `errors`.
+/// Numbers in the line of a procedure, in this order, followed by the transferred bytes. Older kernels have no
+/// `errors`.
 const FIELDS: [&str; 11] = [
     "ops",
     "transmissions",
@@ -24,20 +25,20 @@ const FIELDS: [&str; 11] = [
     "read_bytes",
     "written_bytes",
 ];
-/// Numbers of a procedure that every kernel has, and the most that are read.
+/// Minimum and maximum number of values of a procedure.
 const NUMBERS: std::ops::RangeInclusive<usize> = 8..=9;
-/// Places in `FIELDS` of the data that was moved.
+/// Indices in `FIELDS` of the transferred bytes.
 const DATA: [(&str, usize); 2] = [("READ", 9), ("WRITE", 10)];
-/// Procedures of all mounts that are told apart.
+/// Maximum number of mounts times procedures.
 const MOST: usize = 1 << 16;
 
 type Row = [u64; FIELDS.len()];
 
-/// Counts of all NFS mounts, by server, mount and procedure with tabs between.
+/// Counts of all NFS mounts, by server, mount and procedure, separated by tabs.
 #[derive(Debug, Default)]
 pub struct NfsMounts(Objects<{ FIELDS.len() }>);
 
-/// A mount of NFS in /proc/self/mountstats.
+/// An NFS mount in /proc/self/mountstats.
 #[derive(Debug, Default, PartialEq)]
 struct NfsMount {
     server: String,
@@ -50,16 +51,16 @@ struct NfsMount {
 }
 
 impl NfsMounts {
-    /// Take a reading; the number of lines that could not be read.
+    /// Take a reading. Returns the number of lines that could not be read.
     pub fn read(&mut self, time_ns: i64, samples: &mut Samples) -> u64 {
-        // a kernel without NFS or a container without /proc has no mounts of it
+        // a kernel without NFS or a container without /proc has no such mounts
         let text = std::fs::read(PLACE).unwrap_or_default();
         let (mounts, damaged) = parse(&text);
         let mounts = if mounts.len() < 2 { mounts } else { one_of_each(mounts, &Mounts::of("self")) };
         damaged + self.take(&mounts, time_ns, samples)
     }
 
-    /// Take the counts of these mounts; the number of those that are too many.
+    /// Take the counts of these mounts. Returns the number of mounts beyond the maximum.
     fn take(&mut self, mounts: &[NfsMount], time_ns: i64, samples: &mut Samples) -> u64 {
         let mut rows = Reading::new();
         let mut left_out = 0;
@@ -70,7 +71,7 @@ impl NfsMounts {
                     left_out += 1;
                     continue;
                 }
-                // one mount over another has its name
+                // a mount on top of another has the same name
                 let (row, age) = rows.entry(format!("{place}\t{procedure}")).or_insert(([0; FIELDS.len()], mount.age));
                 *age = mount.age.min(*age);
                 for (sum, number) in row.iter_mut().zip(numbers) {
@@ -83,16 +84,16 @@ impl NfsMounts {
     }
 }
 
-/// One mount of each file system: the counts are those of the file system, wherever it is mounted.
+/// One mount of each file system: the counts are per file system, not per mount.
 fn one_of_each(mut mounts: Vec<NfsMount>, all: &Mounts) -> Vec<NfsMount> {
     let chosen: HashSet<_> = all.one_of_each().into_iter().map(|mount| mount.path.clone()).collect();
     let known: HashSet<_> = all.paths().map(PathBuf::from).collect();
-    // one that was mounted between the two files is in the second alone
+    // a mount that was added between the two reads is in the second file only
     mounts.retain(|mount| chosen.contains(&mount.path) || !known.contains(&mount.path));
     mounts
 }
 
-/// The mounts of NFS, and the number of lines that could not be read.
+/// The NFS mounts, and the number of lines that could not be read.
 fn parse(text: &[u8]) -> (Vec<NfsMount>, u64) {
     let (mut mounts, mut damaged) = (Vec::new(), 0);
     let (mut is_nfs, mut in_procedures) = (false, false);
@@ -124,7 +125,8 @@ fn parse(text: &[u8]) -> (Vec<NfsMount>, u64) {
         } else if let Some(age) = line.strip_prefix("age:") {
             damaged += u64::from(age.trim().parse().map(|age| mount.age = age).is_err());
         } else if let Some(bytes) = line.strip_prefix("bytes:") {
-            // read and write calls of programs, cached and direct; then what was read from and written to the server
+            // bytes of read and write calls of programs, cached and direct; then bytes read from and written to the
+            // server
             let mut numbers = bytes.split_whitespace().skip(4).map(str::parse);
             match (numbers.next(), numbers.next()) {
                 (Some(Ok(read)), Some(Ok(written))) => mount.data = [read, written],
@@ -177,21 +179,21 @@ mod tests {
     use iolab_core::frames::{frame, Kind};
     use proptest::prelude::*;
 
-    /// As Linux 6.1 writes them: a mount of NFS 3, two of one file system of NFS 4, and others.
+    /// Format of Linux 6.1: a mount of NFS 3, two of one file system of NFS 4, and others.
     const TEXT: &str = include_str!("../../../tests/data/mountstats/linux-6.1");
     const SECOND: i64 = 1_000_000_000;
 
-    /// (time in s, object, field, value) of a reading of these mounts.
+    /// Samples of a reading of these mounts: (time in s, object, field, value).
     fn reading(mounts: &mut NfsMounts, parsed: &[NfsMount], second: i64) -> Vec<(i64, String, String, i64)> {
         let mut samples = Samples::default();
         assert_eq!(mounts.take(parsed, second * SECOND, &mut samples), 0);
         let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("nfs-client"))).unwrap();
         let [Frame::Samples(read)] = &frames[..] else { panic!() };
         let number = |of: &[u8], row: usize| u32::from_le_bytes(of[row * 4..][..4].try_into().unwrap()) as usize;
-        let whole = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
+        let integer = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
         let name = |of: usize, row: usize| read.names[of][number(&read.ids[of], row)].clone();
         (0..read.rows)
-            .map(|row| (whole(&read.time_ns, row) / SECOND, name(0, row), name(1, row), whole(&read.value, row)))
+            .map(|row| (integer(&read.time_ns, row) / SECOND, name(0, row), name(1, row), integer(&read.value, row)))
             .collect()
     }
 
@@ -207,7 +209,7 @@ mod tests {
         }
     }
 
-    /// (time, object, operations) of all procedures that are in a reading.
+    /// Samples of all procedures in a reading: (time, object, operations).
     fn ops(mounts: &mut NfsMounts, parsed: &[NfsMount], second: i64) -> Vec<(i64, String, i64)> {
         let rows = reading(mounts, parsed, second).into_iter();
         rows.filter(|row| row.2 == "ops" && row.1 != ALWAYS).map(|(time, object, _, ops)| (time, object, ops)).collect()
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!((three.server.as_str(), three.path.to_str()), ("10.9.1.1", Some("/mnt/three")));
         assert_eq!((four.server.as_str(), four.path.to_str()), ("fd00::1", Some("/mnt/four files")));
         assert_eq!(again.path.to_str(), Some("/mnt/again/below"));
-        let row = |mount: &NfsMount, name: &str| mount.procedures.iter().find(|(each, _)| each == name).unwrap().1;
+        let row = |mount: &NfsMount, name: &str| mount.procedures.iter().find(|(other, _)| other == name).unwrap().1;
         assert_eq!(row(three, "READ"), [40, 41, 1, 5440, 332_800, 3, 55, 60, 0, 327_680, 0]);
         assert_eq!(row(three, "WRITE")[9..], [0, 81_920]);
         assert_eq!(row(four, "LOOKUP"), [3, 3, 0, 564, 312, 0, 2, 2, 2, 0, 0]);
@@ -245,16 +247,16 @@ mod tests {
     fn growth_has_its_start() {
         let mut mounts = NfsMounts::default();
         let name = |path: &str| format!("fs\t{path}\tREAD");
-        // what was done before the first reading does not count
+        // operations before the first reading do not count
         assert_eq!(ops(&mut mounts, &[mount("/a", 900, 70)], 10), []);
         let grown = ops(&mut mounts, &[mount("/a", 901, 75)], 11);
         assert_eq!(grown, [(10, name("/a"), 70), (11, name("/a"), 75)]);
-        // a new mount did all of it since, and one that came from elsewhere did not
-        let found = ops(&mut mounts, &[mount("/a", 902, 75), mount("/b", 0, 4), mount("/c", 500, 9)], 12);
-        let of = |path: &str| found.iter().filter(|row| row.1 == name(path)).cloned().collect::<Vec<_>>();
+        // all operations of a new mount count; those of a mount that was moved here do not
+        let rows = ops(&mut mounts, &[mount("/a", 902, 75), mount("/b", 0, 4), mount("/c", 500, 9)], 12);
+        let of = |path: &str| rows.iter().filter(|row| row.1 == name(path)).cloned().collect::<Vec<_>>();
         assert_eq!(of("/b"), [(11, name("/b"), 0), (12, name("/b"), 4)]);
         assert_eq!(of("/c"), []);
-        // nothing is mounted any more, and that is known
+        // an unmounted mount disappears
         assert_eq!(reading(&mut mounts, &[], 13).len(), FIELDS.len());
         assert!(mounts.0.counts.is_empty());
     }
@@ -264,7 +266,7 @@ mod tests {
         let (mut mounts, mut samples) = (NfsMounts::default(), Samples::default());
         assert_eq!(mounts.take(&[], 5 * SECOND, &mut samples), 0);
         assert!(samples.is_empty());
-        // the first mount has its start as well
+        // the first mount starts with a reading too
         let rows = reading(&mut mounts, &[mount("/a", 1, 3)], 6);
         let ops: Vec<_> = rows.iter().filter(|row| row.2 == "ops").map(|row| (row.0, row.1.as_str(), row.3)).collect();
         let of = |name: &str| ops.iter().filter(|row| row.1 == name).map(|row| (row.0, row.2)).collect::<Vec<_>>();

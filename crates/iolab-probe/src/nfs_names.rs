@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names of the files that the kernel's NFS server reads and writes.
 //!
-//! fanotify reports each read and write of the server with the file system's own handle of the file, its directory and its
-//! name. Reports are in the queue before the tracepoint of the same I/O is in its ring. So a reader of the ring that then reads
-//! the queue has the reports of all I/O of the ring. `/proc/net/rpc/nfsd.fh` has the numbers of exports in file handles.
+//! fanotify reports each read and write of the server with the file system's handle of the file, its directory and its
+//! name. A report is in the queue before the tracepoint of the same I/O is in its ring. So the reports of all I/O in
+//! the ring are in the queue when the queue is read after the ring. `/proc/net/rpc/nfsd.fh` has the export numbers in
+//! file handles.
 
 use crate::clock::monotonic_ns;
 use crate::fanotify::open_group;
@@ -23,36 +24,36 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Exports as they are configured, as the kernel knows them, and their numbers in file handles. The kernel learns an export
-/// when a client uses it.
+/// Configured exports, exports known to the kernel, and export numbers in file handles. The kernel adds an export when
+/// a client first uses it.
 const CONFIGURED: &str = "/var/lib/nfs/etab";
 const KNOWN: &str = "/proc/net/rpc/nfsd.export/content";
 const NUMBERS: &str = "/proc/net/rpc/nfsd.fh/content";
-/// Name of the server's threads.
+/// Name of the server threads.
 const SERVER: &[u8] = b"nfsd";
-/// Time between looks at the exports.
+/// Time between readings of the exports.
 const LOOK: Duration = Duration::from_secs(1);
 const BUFFER: usize = 256 << 10;
-/// Tasks that are known; with more, all are looked up again.
+/// Maximum number of cached tasks; beyond it, the cache is cleared.
 const TASKS: usize = 1 << 12;
-/// Kinds of file systems where a question may wait for another machine.
+/// Kinds of file systems where a call may wait for another machine.
 const REMOTE: [&str; 5] = ["nfs", "cifs", "smb3", "ceph", "fuse"];
 
-/// A watch over the file systems of all exports.
+/// A watch on the file systems of all exports.
 pub struct NfsNames {
     group: Fanotify,
     names: Names,
     numbers: HashMap<[u8; 8], Vec<ExportNumber>>,
     mounts: Mounts,
     watched: Vec<Mount>,
-    /// Whether a task is a thread of the server.
+    /// Whether a task is a server thread.
     tasks: HashMap<i32, bool>,
     buffer: Vec<u8>,
-    looked: Option<Instant>,
+    exports_read: Option<Instant>,
 }
 
 impl NfsNames {
-    /// Begin to watch.
+    /// Start watching.
     pub fn start() -> Result<Self, Errno> {
         let group = open_group()?;
         let mut names = Self {
@@ -63,16 +64,16 @@ impl NfsNames {
             watched: Vec::new(),
             tasks: HashMap::new(),
             buffer: vec![0; BUFFER],
-            looked: None,
+            exports_read: None,
         };
         names.look();
         Ok(names)
     }
 
-    /// Take what was reported since the last call.
-    pub fn read(&mut self, known: &mut FileNames) {
-        // I/O before a watch begins is not reported
-        let mut is_whole = self.looked.is_some_and(|looked| looked.elapsed() < LOOK) || !self.look();
+    /// Take the reports since the last call.
+    pub fn read(&mut self, file_names: &mut FileNames) {
+        // I/O before the watch starts is not reported
+        let mut is_whole = self.exports_read.is_some_and(|time| time.elapsed() < LOOK) || !self.look();
         self.names.begin();
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut files = Vec::new();
@@ -98,22 +99,22 @@ impl NfsNames {
             is_whole &= has_number(&self.numbers);
         }
         if !is_whole {
-            known.lose(read_ns);
+            file_names.lose(read_ns);
         }
         for File { file_system, kind, bytes, opened } in files {
             let Opened::File(seen) = opened else { continue };
             for number in self.numbers.get(&file_system).into_iter().flatten() {
                 if let Some(handle) = number.handle(kind, &bytes) {
-                    known.set(handle, seen.path.as_deref(), read_ns);
+                    file_names.set(handle, seen.path.as_deref(), read_ns);
                 }
             }
         }
     }
 
-    /// Reads and writes by the server; whether nothing is missing.
+    /// Reads and writes by the server. Returns whether no report was lost.
     fn take(&mut self, bytes: &[u8], files: &mut Vec<File>) -> bool {
         let (names, tasks, mut overflow) = (&mut self.names, &mut self.tasks, false);
-        let whole = parse(bytes, |raw| {
+        let parsed = parse(bytes, |raw| {
             overflow |= raw.mask & mask::OVERFLOW != 0;
             if raw.mask & mask::DIRECTORY != 0 {
                 if raw.mask & mask::MOVED_FROM != 0 {
@@ -131,13 +132,14 @@ impl NfsNames {
                 files.push(File { file_system, kind, bytes, opened: names.opened(&raw) });
             }
         });
-        whole.is_ok() && !overflow
+        parsed.is_ok() && !overflow
     }
 
-    /// Watch the file systems of exports, and read the numbers of exports. Gives whether other file systems are watched now.
+    /// Watch the file systems of exports, and read export numbers. Returns whether the set of watched file systems
+    /// changed.
     fn look(&mut self) -> bool {
-        self.looked = Some(Instant::now());
-        // a number of a task may belong to another task by now
+        self.exports_read = Some(Instant::now());
+        // a task number may have been reused
         self.tasks.clear();
         let text = |path| std::fs::read(path).unwrap_or_default();
         let paths = exported(&text(CONFIGURED), &text(KNOWN));
@@ -183,10 +185,10 @@ fn is_server(name: &[u8]) -> bool {
     name.strip_prefix(SERVER).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
 }
 
-/// Paths of exports: `PATH<tab>CLIENT(OPTIONS)`. The kernel also has the directories above an export, for clients of NFS 4 to
-/// walk through; nothing is read there.
-fn exported(configured: &[u8], known: &[u8]) -> HashSet<PathBuf> {
-    let lines = configured.split(|&byte| byte == b'\n').chain(known.split(|&byte| byte == b'\n'));
+/// Paths of exports: `PATH<tab>CLIENT(OPTIONS)`. The kernel also lists the parent directories of an export, which NFS 4
+/// clients walk through; no file is read there.
+fn exported(configured: &[u8], in_kernel: &[u8]) -> HashSet<PathBuf> {
+    let lines = configured.split(|&byte| byte == b'\n').chain(in_kernel.split(|&byte| byte == b'\n'));
     let export = |line: &[u8]| {
         let end = line.iter().position(u8::is_ascii_whitespace)?;
         let (path, options) = (unescaped(&line[..end]), &line[end..]);
@@ -196,7 +198,7 @@ fn exported(configured: &[u8], known: &[u8]) -> HashSet<PathBuf> {
     lines.filter_map(export).collect()
 }
 
-/// Lines `CLIENT KIND 0xNUMBER PATH`: numbers of exports in file handles, as words of 32 bits, with the path.
+/// Lines `CLIENT KIND 0xNUMBER PATH`: export numbers in file handles, as 32-bit words, with the path.
 fn numbers(text: &[u8]) -> Vec<(ExportNumber, PathBuf)> {
     let number = |line: &[u8]| {
         let mut words = line.split(|&byte| byte == b' ').skip(1);
@@ -213,7 +215,7 @@ fn numbers(text: &[u8]) -> Vec<(ExportNumber, PathBuf)> {
     text.split(|&byte| byte == b'\n').filter_map(number).collect()
 }
 
-/// The mounts of the local file systems that these paths are on, each once.
+/// The mounts of the local file systems with these paths, without duplicates.
 fn mounts_of<'a>(paths: &HashSet<PathBuf>, mounts: &'a Mounts) -> Vec<&'a Mount> {
     let chosen = mounts.one_of_each();
     let is_remote = |mount: &Mount| REMOTE.iter().any(|kind| mount.kind.starts_with(kind)) || mount.is_of_the_kernel();
@@ -227,10 +229,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exports_are_those_that_hold_files() {
+    fn exports_are_listed_directories() {
         let configured = b"/srv/a\\040b\t10.9.0.0/16(rw,fsid=7)\nrelative\t*(rw)\n\n";
-        let known = b"#path domain(flags)\n/srv/v4root\t*(rw)\n/srv/xfs\t*(rw,uuid=d283dbc5:95574038)\n/\t*(ro,v4root,fsid=0)\n\xff\t\n";
-        let paths = exported(configured, known);
+        let in_kernel = b"#path domain(flags)\n/srv/v4root\t*(rw)\n/srv/xfs\t*(rw,uuid=d283dbc5:95574038)\n/\t*(ro,v4root,fsid=0)\n\xff\t\n";
+        let paths = exported(configured, in_kernel);
         assert_eq!(paths, HashSet::from(["/srv/a b", "/srv/v4root", "/srv/xfs"].map(PathBuf::from)));
     }
 

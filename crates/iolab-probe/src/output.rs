@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Standard output, written by a thread of its own, so that a slow reader stops neither the clock nor the signals.
+//! Standard output, written by a separate thread, so that a slow reader delays neither the clock nor signals.
 
 use iolab_core::frames::{frame, Kind};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait to be written, beyond which the rings are left to fill.
+/// Maximum number of pending bytes. Above it, the rings are not read.
 const WAITING: usize = 32 << 20;
 
-/// Where frames go.
+/// Writer of frames.
 pub struct Output {
     frames: Option<Sender<Vec<u8>>>,
     waiting: Arc<AtomicUsize>,
@@ -22,7 +22,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Begin to write.
+    /// Start the writer thread.
     pub fn start() -> Self {
         let (frames, receiver) = mpsc::channel::<Vec<u8>>();
         let (waiting, closed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -50,27 +50,27 @@ impl Output {
         }
     }
 
-    /// Write a frame of words.
+    /// Write a JSON frame.
     pub fn words(&self, kind: Kind, words: &Value) {
         self.columns(kind, words.to_string().as_bytes());
     }
 
-    /// Bytes that wait.
+    /// Number of pending bytes.
     pub fn backlog(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether so much waits that no more should be made.
+    /// Whether the maximum of pending bytes is reached.
     pub fn is_full(&self) -> bool {
         self.backlog() > WAITING
     }
 
-    /// Whether nobody reads any more.
+    /// Whether the reader closed the pipe.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Wait until all is written, but not for ever: a reader that hangs must not keep the probe.
+    /// Wait until all frames are written, up to a timeout: a stuck reader must not block the probe.
     pub fn finish(mut self, patience: Duration) {
         drop(self.frames.take());
         let end = Instant::now() + patience;
@@ -79,7 +79,7 @@ impl Output {
         }
         if self.backlog() == 0 || self.is_closed() {
             if let Some(thread) = self.thread.take() {
-                // a panic in there has said its words already
+                // a panic in the thread has already printed its message
                 let _ = thread.join();
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What moved between this machine and each of its peers, from the counts of connections that come and go.
+//! Bytes between this machine and each of its peers, from the counts of TCP connections.
 
 use crate::counts::{put, Counts};
 use crate::sock_diag::{Connection, SockDiag};
@@ -7,16 +7,16 @@ use iolab_core::frames::samples::Samples;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// The object whose counts are those of all peers that are too many to be told apart.
+/// The object with the counts of all peers beyond the maximum.
 pub const OTHERS: &str = "others";
-/// Peers that are told apart.
+/// Number of peers that are counted separately.
 const MOST_PEERS: usize = 4096;
-/// Connections that are remembered; those that are no longer listed and did not end go beyond it.
+/// Maximum number of cached connections. Beyond it, those that are no longer listed are dropped.
 const MOST_CONNECTIONS: usize = 1 << 17;
 const FIELDS: [&str; 2] = ["sent_bytes", "received_bytes"];
 
 #[derive(Debug)]
-struct Known {
+struct Previous {
     place: Option<usize>,
     bytes: [u64; 2],
     seen: u64,
@@ -28,20 +28,20 @@ pub struct Peers {
     places: HashMap<IpAddr, usize>,
     peers: Vec<(String, Counts<2>)>,
     others: [u64; 2],
-    connections: HashMap<u64, Known>,
-    /// How many readings there were.
+    connections: HashMap<u64, Previous>,
+    /// Number of readings so far.
     round: u64,
-    /// When the previous one was.
+    /// Time of the previous reading.
     before_ns: Option<i64>,
 }
 
 impl Peers {
-    /// A connection as it is now; what it moved before the first reading does not count.
+    /// Take the current counts of a connection. Bytes before the first reading do not count.
     fn take(&mut self, connection: Connection) {
         let first = self.round == 0;
-        let known = self.connections.get(&connection.cookie);
-        let old = known.map_or(if first { connection.bytes } else { [0, 0] }, |known| known.bytes);
-        let mut place = known.and_then(|known| known.place);
+        let previous = self.connections.get(&connection.cookie);
+        let old = previous.map_or(if first { connection.bytes } else { [0, 0] }, |previous| previous.bytes);
+        let mut place = previous.and_then(|previous| previous.place);
         if connection.bytes != old {
             let number = *place.get_or_insert_with(|| self.place(connection.peer));
             let totals = self.peers.get_mut(number).map_or(&mut self.others, |(_, counts)| &mut counts.now);
@@ -50,17 +50,17 @@ impl Peers {
                 *total += now.saturating_sub(old);
             }
         }
-        let known = Known { place, bytes: connection.bytes, seen: self.round };
-        self.connections.insert(connection.cookie, known);
+        let previous = Previous { place, bytes: connection.bytes, seen: self.round };
+        self.connections.insert(connection.cookie, previous);
     }
 
-    /// A connection that ended.
+    /// Take the final counts of a connection that ended.
     fn end(&mut self, connection: Connection) {
         self.take(connection);
         self.connections.remove(&connection.cookie);
     }
 
-    /// The peer's place; one past the end for those that are not told apart.
+    /// Index of a peer; usize::MAX if it is not counted separately.
     fn place(&mut self, peer: IpAddr) -> usize {
         if let Some(place) = self.places.get(&peer) {
             return *place;
@@ -73,9 +73,9 @@ impl Peers {
         self.peers.len() - 1
     }
 
-    /// Readings of all peers that moved something of late; of one that had been left out, the reading before as well.
+    /// Push the counts of all recently active peers; after a pause of a peer, its previous reading comes first.
     fn push(&mut self, time_ns: i64, samples: &mut Samples) {
-        // shows that the peers were read, where none of them moves anything
+        // shows that the peers were read even if no count changed
         put(OTHERS, &FIELDS, &self.others, time_ns, samples);
         for (name, counts) in &mut self.peers {
             counts.push(name, &FIELDS, self.before_ns, time_ns, samples);
@@ -84,18 +84,18 @@ impl Peers {
         self.before_ns = Some(time_ns);
         if self.connections.len() > MOST_CONNECTIONS {
             let round = self.round;
-            self.connections.retain(|_, known| known.seen + 1 >= round);
+            self.connections.retain(|_, previous| previous.seen + 1 >= round);
         }
     }
 
-    /// Take a reading. False where connections ended and their last bytes are not known; an error where nothing could be read.
+    /// Take a reading. Returns false if connections ended and their last bytes are unknown.
     pub fn read(&mut self, diag: &mut SockDiag, time_ns: i64, samples: &mut Samples) -> std::io::Result<bool> {
-        let mut whole = diag.ended(|connection| self.end(connection));
+        let mut is_complete = diag.ended(|connection| self.end(connection));
         diag.connections(|connection| self.take(connection))?;
-        // those that ended meanwhile may stand in the list no more
-        whole &= diag.ended(|connection| self.end(connection));
+        // connections that ended since the first call may no longer be listed
+        is_complete &= diag.ended(|connection| self.end(connection));
         self.push(time_ns, samples);
-        Ok(whole)
+        Ok(is_complete)
     }
 }
 
@@ -110,58 +110,62 @@ mod tests {
         Connection { cookie, peer: IpAddr::from([10, 0, 0, peer]), bytes }
     }
 
-    /// (time, object, bytes sent) of a reading.
+    /// Samples of a reading: (time, object, bytes sent).
     fn reading(peers: &mut Peers, time_ns: i64) -> Vec<(i64, String, i64)> {
         let mut samples = Samples::default();
         peers.push(time_ns, &mut samples);
         let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("tcp"))).unwrap();
         let [Frame::Samples(read)] = &frames[..] else { panic!() };
         let number = |of: &[u8], row: usize| u32::from_le_bytes(of[row * 4..][..4].try_into().unwrap()) as usize;
-        let whole = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
+        let integer = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
         (0..read.rows)
             .filter(|row| read.names[1][number(&read.ids[1], *row)] == "sent_bytes")
             .map(|row| {
-                (whole(&read.time_ns, row), read.names[0][number(&read.ids[0], row)].clone(), whole(&read.value, row))
+                (
+                    integer(&read.time_ns, row),
+                    read.names[0][number(&read.ids[0], row)].clone(),
+                    integer(&read.value, row),
+                )
             })
             .collect()
     }
 
-    fn told(time: i64, name: &str, value: i64) -> (i64, String, i64) {
+    fn sample(time: i64, name: &str, value: i64) -> (i64, String, i64) {
         (time, name.into(), value)
     }
 
     #[test]
-    fn what_was_moved_before_does_not_count_and_what_ended_does() {
+    fn bytes_before_the_first_reading_do_not_count_and_those_of_ended_connections_do() {
         let mut peers = Peers::default();
         peers.take(connection(1, 1, [1000, 50]));
-        assert_eq!(reading(&mut peers, 10), [told(10, OTHERS, 0)]);
+        assert_eq!(reading(&mut peers, 10), [sample(10, OTHERS, 0)]);
         peers.take(connection(1, 1, [1500, 50]));
         peers.take(connection(2, 1, [7, 0]));
-        assert_eq!(reading(&mut peers, 20)[1..], [told(10, "10.0.0.1", 0), told(20, "10.0.0.1", 507)]);
+        assert_eq!(reading(&mut peers, 20)[1..], [sample(10, "10.0.0.1", 0), sample(20, "10.0.0.1", 507)]);
         peers.end(connection(2, 1, [9, 0]));
-        // lived between two readings
+        // existed only between two readings
         peers.end(connection(3, 1, [100, 0]));
-        assert_eq!(reading(&mut peers, 30)[1..], [told(30, "10.0.0.1", 609)]);
-        // is known no more, and would be another one
+        assert_eq!(reading(&mut peers, 30)[1..], [sample(30, "10.0.0.1", 609)]);
+        // was removed: a new connection with this cookie is another one
         assert_eq!(peers.connections.len(), 1);
     }
 
     #[test]
-    fn a_quiet_peer_is_left_out_until_it_moves_something() {
+    fn an_idle_peer_is_left_out() {
         let mut peers = Peers::default();
         reading(&mut peers, 0);
         peers.take(connection(1, 1, [10, 0]));
         reading(&mut peers, 1);
         for time in 2..2 + i64::from(QUIET) - 1 {
-            assert_eq!(reading(&mut peers, time)[1..], [told(time, "10.0.0.1", 10)]);
+            assert_eq!(reading(&mut peers, time)[1..], [sample(time, "10.0.0.1", 10)]);
         }
-        assert_eq!(reading(&mut peers, 50), [told(50, OTHERS, 0)]);
+        assert_eq!(reading(&mut peers, 50), [sample(50, OTHERS, 0)]);
         peers.take(connection(1, 1, [15, 0]));
-        assert_eq!(reading(&mut peers, 51)[1..], [told(50, "10.0.0.1", 10), told(51, "10.0.0.1", 15)]);
+        assert_eq!(reading(&mut peers, 51)[1..], [sample(50, "10.0.0.1", 10), sample(51, "10.0.0.1", 15)]);
     }
 
     #[test]
-    fn peers_beyond_the_most_are_summed() {
+    fn peers_beyond_the_maximum_are_summed() {
         let mut peers = Peers::default();
         reading(&mut peers, 0);
         for number in 0..MOST_PEERS as u32 + 3 {
@@ -171,13 +175,13 @@ mod tests {
                 bytes: [5, 0],
             });
         }
-        let found = reading(&mut peers, 1);
-        assert_eq!((found.len(), &found[0]), (1 + 2 * MOST_PEERS, &told(1, OTHERS, 15)));
+        let samples = reading(&mut peers, 1);
+        assert_eq!((samples.len(), &samples[0]), (1 + 2 * MOST_PEERS, &sample(1, OTHERS, 15)));
         peers.take(Connection {
             cookie: u64::from(MOST_PEERS as u32 + 1),
             peer: IpAddr::from([9, 9, 9, 9]),
             bytes: [6, 0],
         });
-        assert_eq!(reading(&mut peers, 2)[0], told(2, OTHERS, 16));
+        assert_eq!(reading(&mut peers, 2)[0], sample(2, OTHERS, 16));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rings of an instance, one for each processor: their pages, and what they had no room for.
+//! The rings of an instance, one per processor: pages and counts of dropped records.
 
 use crate::clock::monotonic_ns;
 use crate::failure::Failure;
@@ -12,42 +12,42 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Bytes of pages that wait in memory, of all processors of a source together.
+/// Maximum size of pending pages in bytes, for all processors of a source.
 const WAITING: usize = 32 << 20;
-/// Records that are younger wait for the next round: one of another processor may not be there yet.
+/// Younger records wait for the next round: an earlier one of another processor may not have arrived yet.
 const MARGIN_NS: u64 = 2_000_000;
 
 struct Ring {
     pages: File,
     stats: File,
-    /// Whether the last round left it empty.
+    /// Whether the last round emptied it.
     emptied: bool,
-    /// Records that found no room, by the kernel's count.
+    /// Dropped records, as counted by the kernel.
     dropped: u64,
 }
 
-/// What a round brought.
+/// Result of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Until when all records are there.
+    /// All records up to this time have arrived.
     pub until_ns: u64,
-    /// Records that found no room, since the round before.
+    /// Records dropped since the previous round.
     pub dropped: u64,
-    /// Between which times that was.
+    /// Span of time in which they were dropped.
     pub lossy_ns: (u64, u64),
-    /// Whether a ring holds more than was taken.
+    /// Whether a ring has more pages.
     pub more: bool,
-    /// Pages taken.
+    /// Number of pages read.
     pub pages: usize,
 }
 
 /// All rings of an instance.
 pub struct Rings {
     rings: Vec<Ring>,
-    /// Records in the order of time.
+    /// Records in order of time.
     pub merge: Merge,
     page_size: usize,
-    /// Bytes that a ring holds.
+    /// Capacity of a ring in bytes.
     capacity: usize,
     before_ns: u64,
 }
@@ -82,7 +82,7 @@ impl Rings {
         Ok(Self { rings, merge, page_size: layout.size, capacity, before_ns: monotonic_ns() })
     }
 
-    /// Take what is in the rings, as far as there is room. `look` looks at the kernel's own counts whatever happened.
+    /// Read the rings up to the maximum of pending pages. `look` forces a reading of the kernel's drop counts.
     pub fn round(&mut self, look: bool) -> Result<Round, Failure> {
         let started_ns = monotonic_ns();
         let mut round = Round { until_ns: started_ns.saturating_sub(MARGIN_NS), ..Round::default() };
@@ -108,12 +108,12 @@ impl Rings {
                 self.merge.give_back(page);
                 break;
             }
-            // a ring that was empty and has not been half full since lost nothing
+            // a ring that was emptied last time and is less than half full dropped nothing
             look |= !ended || !self.rings[number].emptied || taken * self.page_size >= self.capacity / 2;
             self.rings[number].emptied = ended;
             round.pages += taken;
             if !ended {
-                // nothing of this processor beyond its last record is known yet
+                // records of this processor after its last one are not known yet
                 round.more = true;
                 round.until_ns = round.until_ns.min(self.merge.newest(number));
             }
@@ -136,7 +136,8 @@ impl Rings {
                 let line = text.lines().find_map(|line| line.strip_prefix(key))?;
                 line.trim_start_matches(':').trim().parse::<u64>().ok()
             };
-            // "overrun" counts what was overwritten, which these rings do not do; "dropped events" what had no room
+            // "overrun" counts overwritten records, which these rings do not have; "dropped events" counts records that
+            // did not fit
             let lost: u64 = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(value).sum();
             fresh += lost.saturating_sub(ring.dropped);
             ring.dropped = lost.max(ring.dropped);

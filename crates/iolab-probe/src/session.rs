@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The loop: rings and counters in, frames out, until told to stop.
+//! The main loop: reads rings and counters, and writes frames until stopped.
 
 use crate::args::Settings;
 use crate::block::BlockSource;
@@ -21,19 +21,19 @@ use serde_json::{json, Map, Value};
 use std::path::Path;
 use std::time::Duration;
 
-/// Time between looks into the rings. Rings hold much more, and rarer looks cost less.
+/// Time between readings of the rings. Rings hold much more than that, and fewer readings cost less.
 const ROUND_MS: u64 = 50;
-/// How long a reader may take for the last frames.
+/// How long to wait for a reader of the last frames.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Seconds between returns of free memory.
 const TRIM_S: u32 = 10;
-/// Records of an I/O, bytes of a record, I/Os a second and seconds that the rings of a source are made for.
+/// Expected load for the ring size of a source: records per I/O, bytes per record, I/Os per second, seconds.
 const EXPECTED: u64 = 4 * 80 * 100_000 * 2;
-/// Share of the memory that the rings of a source may take, and of all processors together at most.
+/// Share of the memory for the rings of a source, and their maximum size for all processors.
 const SHARE: u64 = 32;
 const MOST: u64 = 512 << 20;
 
-/// Size of a processor's ring: what is asked for, or two seconds of a fast disk where the memory allows.
+/// Ring size per processor: the requested size, or two seconds of a fast disk if memory allows.
 pub fn ring_kib(settings: &Settings) -> u64 {
     let processors = processors();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -47,7 +47,7 @@ fn processors() -> u64 {
     sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten().map_or(1, |number| number.max(1) as u64)
 }
 
-/// Record until told to stop.
+/// Record until stopped.
 pub fn run(settings: &Settings) -> Result<(), Failure> {
     let stop = Stop::listen(settings.lease_s.map(Duration::from_secs))?;
     let anchor = Anchor::now();
@@ -63,8 +63,8 @@ struct Session {
     samples: u64,
     anchor: Anchor,
     output: Output,
-    /// Until when everything was told.
-    told_ns: u64,
+    /// Up to this time, everything was reported.
+    reported_ns: u64,
     /// Seconds since free memory was returned.
     untrimmed_s: u32,
 }
@@ -84,7 +84,7 @@ impl Session {
         for name in &settings.sources {
             sources.extend(source_of(name, settings, &anchor)?);
         }
-        // whatever is recorded now: rings of dead probes hold memory, and tracepoints that stay on cost every call something
+        // independent of the sources: rings of ended probes hold memory, and their enabled tracepoints slow every call
         if let Some(tracefs) = tracefs::mounted(settings.tracefs.as_deref()) {
             remove_stale(&tracefs);
         }
@@ -96,8 +96,8 @@ impl Session {
             }
         }
         let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::start);
-        let told_ns = anchor.monotonic_ns;
-        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), told_ns, untrimmed_s: 0 })
+        let reported_ns = anchor.monotonic_ns;
+        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), reported_ns, untrimmed_s: 0 })
     }
 
     fn hello(&self) {
@@ -128,7 +128,7 @@ impl Session {
         );
     }
 
-    /// Work until there is a reason to stop.
+    /// Run until there is a reason to stop.
     fn record(&mut self, stop: &Stop, interval_ms: u64) -> Result<&'static str, Failure> {
         let interval_ns = interval_ms * 1_000_000;
         let (mut tick_ns, mut sample_ns) = (monotonic_ns() + 1_000_000_000, monotonic_ns());
@@ -136,7 +136,7 @@ impl Session {
             let now = monotonic_ns();
             if self.counters.is_some() && now >= sample_ns {
                 self.sample();
-                // readings that are due while the machine was asleep are not made up for
+                // readings that were missed in suspend are not repeated
                 sample_ns += (now.saturating_sub(sample_ns) / interval_ns + 1) * interval_ns;
             }
             let tick = now >= tick_ns;
@@ -146,7 +146,7 @@ impl Session {
                 tick_ns += (now.saturating_sub(tick_ns) / 1_000_000_000 + 1) * 1_000_000_000;
             }
             if self.output.is_closed() {
-                return Err(Failure::not_possible("nobody reads the frames any more"));
+                return Err(Failure::not_possible("the reader of the frames closed standard output"));
             }
             let due = tick_ns.min(if self.counters.is_some() { sample_ns } else { u64::MAX });
             let rest = due.saturating_sub(monotonic_ns()) / 1_000_000;
@@ -163,9 +163,9 @@ impl Session {
         }
     }
 
-    /// A look into all rings; whether one holds more.
+    /// Read all rings once. Returns whether a ring has more.
     fn round(&mut self, look: bool, last: bool) -> Result<bool, Failure> {
-        // a reader that does not keep up lets the rings fill, which is counted there; memory does not grow
+        // with a slow reader the rings fill up and count dropped records; memory does not grow
         if self.output.is_full() && !last {
             return Ok(false);
         }
@@ -200,12 +200,12 @@ impl Session {
         (count(Traced::events), count(|traced| traced.lost))
     }
 
-    /// Hand over everything and say that this second is over.
+    /// Write everything pending and report the end of this second.
     fn tick(&mut self, now_ns: u64) {
         for traced in &mut self.traced {
-            traced.flush((self.told_ns, now_ns), &self.output);
+            traced.flush((self.reported_ns, now_ns), &self.output);
         }
-        self.told_ns = now_ns;
+        self.reported_ns = now_ns;
         let until_ns = self.traced.iter().filter_map(Traced::waits_since_ns).fold(now_ns, u64::min);
         self.untrimmed_s += 1;
         if self.untrimmed_s >= TRIM_S {
@@ -216,7 +216,7 @@ impl Session {
         let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
         let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
-        // what was flushed took its time: only clocks of one moment tell whether one was set since the anchor
+        // flushing takes time: only clocks of the same moment show whether one was set since the anchor
         let clocks = Anchor::now();
         self.output.words(
             Kind::Tick,
@@ -228,7 +228,7 @@ impl Session {
         );
     }
 
-    /// Empty the rings, say good-bye and remove what was made.
+    /// Empty the rings, write the final frame and remove the instances.
     fn end(mut self, reason: &str) -> Result<(), Failure> {
         for traced in &mut self.traced {
             traced.stop()?;
@@ -237,7 +237,7 @@ impl Session {
         self.tick(monotonic_ns());
         let (events, lost) = self.counts();
         self.output.words(Kind::End, &json!({"reason": reason, "events": events, "lost": lost}));
-        // before waiting for a reader that may never come back
+        // before waiting for a reader that may be stuck
         self.traced.clear();
         self.output.finish(PATIENCE);
         Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Clients of Samba: it has one process for each connection, and the other end of that process's socket is the client.
+//! Clients of Samba: it has one process per connection; the peer of that process's socket is the client.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 
 /// Name of the server's processes.
 const PROCESS: &[u8] = b"smbd";
-/// Usual ports of SMB: direct, and over NetBIOS. Other ports count while a process listens there.
+/// Usual ports of SMB: direct, and over NetBIOS. Another port counts if a process listens on it.
 const PORTS: [u16; 2] = [445, 139];
-/// Processes that are known; with more, all are looked up again.
+/// Maximum number of cached processes; beyond it, the cache is cleared.
 const MOST: usize = 1 << 14;
-/// Descriptors of a process that are looked at.
+/// Maximum number of descriptors to read per process.
 const DESCRIPTORS: usize = 1 << 14;
-/// A process number may belong to another process after this time.
+/// Time after which a PID may have been reused.
 const FRESH: Duration = Duration::from_secs(10);
 /// States of a connection in /proc/net/tcp.
 const ESTABLISHED: &str = "01";
 const LISTENING: &str = "0A";
-/// Is there while the kernel's SMB server is loaded.
+/// Exists while the kernel's SMB server is loaded.
 const KERNEL_SERVER: &str = "/sys/class/ksmbd-control";
 const KERNEL_SERVER_UNSEEN: &str = "SMB: the kernel's server (ksmbd) is loaded; it makes no system calls and has no tracepoints, so its operations are not in file.ops and smb.ops; its disk I/O is in block (processes kworker), its bytes by client in counters (ip.bytes[peer])";
 
-/// What is not seen of the kernel's SMB server, where it is loaded.
+/// What is not recorded of the kernel's SMB server, if it is loaded.
 pub fn kernel_server() -> Option<String> {
     kernel_server_at(Path::new(KERNEL_SERVER))
 }
@@ -36,42 +36,42 @@ fn kernel_server_at(path: &Path) -> Option<String> {
 #[derive(Debug)]
 pub struct SmbClients {
     proc: PathBuf,
-    known: HashMap<u32, (Option<IpAddr>, Instant)>,
+    cache: HashMap<u32, (Option<IpAddr>, Instant)>,
 }
 
 impl Default for SmbClients {
     fn default() -> Self {
-        Self { proc: "/proc".into(), known: HashMap::new() }
+        Self { proc: "/proc".into(), cache: HashMap::new() }
     }
 }
 
 impl SmbClients {
-    /// The client that a process serves; none where it is no such process, serves nobody, or ended before it was looked up.
+    /// The client of a process. None if the process is not a Samba process, has no client, or ended before it was read.
     pub fn client(&mut self, pid: u32, process: &[u8]) -> Option<IpAddr> {
         if process != PROCESS {
             return None;
         }
-        let known = self.known.get(&pid).copied();
-        if let Some((client, looked)) = known {
-            if looked.elapsed() < FRESH {
+        let cached = self.cache.get(&pid).copied();
+        if let Some((client, time)) = cached {
+            if time.elapsed() < FRESH {
                 return client;
             }
         }
-        // calls of a process that has ended are still to come
-        let ended = known.and_then(|(client, _)| client);
+        // records of calls of an ended process may still arrive
+        let ended = cached.and_then(|(client, _)| client);
         let client = look(&self.proc.join(pid.to_string())).unwrap_or(ended);
-        if self.known.len() >= MOST {
-            self.known.clear();
+        if self.cache.len() >= MOST {
+            self.cache.clear();
         }
-        self.known.insert(pid, (client, Instant::now()));
+        self.cache.insert(pid, (client, Instant::now()));
         client
     }
 }
 
-/// The address of the only client of a process, if any; none where the process has ended.
+/// The address of the only client of a process. None if it ended or has no client or several.
 ///
-/// A connection of a client arrives at a port of SMB or at another port on which the server listens. The process also
-/// opens connections itself, for example to a domain controller: these have other local ports.
+/// A client connects to an SMB port or to another port on which the server listens. The process also opens connections
+/// itself, for example to a domain controller: these have other local ports.
 fn look(process: &Path) -> Option<Option<IpAddr>> {
     let links = std::fs::read_dir(process.join("fd")).ok()?.flatten().take(DESCRIPTORS);
     let inodes: HashSet<u64> = links
@@ -92,7 +92,7 @@ fn look(process: &Path) -> Option<Option<IpAddr>> {
         .filter(|socket| socket.state == ESTABLISHED && inodes.contains(&socket.inode) && ports.contains(&socket.port))
         .map(|socket| socket.remote)
         .collect();
-    // several connections of one process (multichannel) may have several clients: the client of a call is unknown
+    // the connections of one process (multichannel) may have several clients: then the client of a call is unknown
     Some(if clients.len() == 1 { clients.drain().next() } else { None })
 }
 
@@ -112,7 +112,7 @@ fn socket(line: &str) -> Option<Socket<'_>> {
     Some(Socket { port: address(local)?.1, remote: address(remote)?.0, state, inode })
 }
 
-/// `0100007F:01BD`: 32-bit words in the order of this machine's bytes, and the port.
+/// Decodes `0100007F:01BD`: 32-bit words in native byte order, and the port.
 fn address(text: &str) -> Option<(IpAddr, u16)> {
     let (words, port) = text.split_once(':')?;
     if !words.is_ascii() || !matches!(words.len(), 8 | 32) {
@@ -159,17 +159,17 @@ mod tests {
             std::os::unix::fs::symlink(format!("socket:[{inode}]"), process.join(format!("fd/{number}"))).unwrap();
         }
         std::os::unix::fs::symlink("/dev/null", process.join("fd/99")).unwrap();
-        SmbClients { proc, known: HashMap::new() }
+        SmbClients { proc, cache: HashMap::new() }
     }
 
     #[test]
     fn the_client_is_at_the_other_end_of_the_socket() {
-        let (here, there) = (format!("{}:01BD", word([10, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
+        let (server, client) = (format!("{}:01BD", word([10, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
         let other = format!("{}:C351", word([10, 0, 0, 8]));
         let text = [
-            line(&here, &format!("{}:0000", word([0; 4])), "0A", 50),
-            line(&here, &other, "01", 51),
-            line(&here, &there, "01", 52),
+            line(&server, &format!("{}:0000", word([0; 4])), "0A", 50),
+            line(&server, &other, "01", 51),
+            line(&server, &client, "01", 52),
             // to a domain controller
             line(&other, &format!("{}:0185", word([10, 0, 0, 9])), "01", 53),
         ];
@@ -177,14 +177,14 @@ mod tests {
         assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
         assert_eq!(clients.client(7, b"fio"), None);
         assert_eq!(clients.client(8, b"smbd"), None);
-        // its calls are still to come when it has ended
+        // after it ended, its calls still arrive
         std::fs::remove_dir_all(&clients.proc).unwrap();
         assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
-        clients.known.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
+        clients.cache.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
         assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
-        // another process has the number
-        let mut clients = SmbClients { known: clients.known, ..place("v4", &[("net/tcp", String::new())], &[50]) };
-        clients.known.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
+        // another process has the same PID
+        let mut clients = SmbClients { cache: clients.cache, ..place("v4", &[("net/tcp", String::new())], &[50]) };
+        clients.cache.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
         assert_eq!(clients.client(7, b"smbd"), None);
         std::fs::remove_dir_all(&clients.proc).unwrap();
     }
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn another_port_counts_while_the_server_listens_there() {
-        let (here, there) = (format!("{}:1162", word([127, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
-        let listener = line(&here, &format!("{}:0000", word([0; 4])), "0A", 50);
-        let connection = line(&here, &there, "01", 52);
+        let (server, client) = (format!("{}:1162", word([127, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
+        let listener = line(&server, &format!("{}:0000", word([0; 4])), "0A", 50);
+        let connection = line(&server, &client, "01", 52);
         let mut clients = place("port", &[("net/tcp", listener + &connection)], &[52]);
         assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
         std::fs::remove_dir_all(&clients.proc).unwrap();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counts of the kernel's SMB client, by server, share and command, from /proc/fs/cifs/Stats. No server is asked.
+//! Counts of the kernel's SMB client, by server, share and command, from /proc/fs/cifs/Stats. No request is sent to a
+//! server.
 
 use crate::counts::{printed, Objects, Reading};
 use iolab_core::frames::samples::Samples;
 use std::io;
 
-/// Where the kernel has them while its module is loaded.
+/// File of the counts; exists while the module is loaded.
 const PLACE: &str = "/proc/fs/cifs/Stats";
 const FIELDS: [&str; 4] = ["ops", "errors", "read_bytes", "written_bytes"];
-/// Places in `FIELDS` of the data that was moved, by command.
+/// Indices in `FIELDS` of the transferred bytes, by command.
 const READ: (&str, usize) = ("READ", 2);
 const WRITE: (&str, usize) = ("WRITE", 3);
-/// Commands as the kernel counts them, and their names in the protocol.
+/// Command names in the file, and in the protocol.
 const COMMANDS: [(&str, &str); 14] = [
     ("TreeConnects", "TREE_CONNECT"),
     ("TreeDisconnects", "TREE_DISCONNECT"),
@@ -28,19 +29,19 @@ const COMMANDS: [(&str, &str); 14] = [
     ("SetInfos", "SET_INFO"),
     ("OplockBreaks", "OPLOCK_BREAK"),
 ];
-/// Commands of all shares that are counted.
+/// Maximum number of shares times commands.
 const MOST: usize = 1 << 16;
 
-/// Counts of all SMB mounts, by server, share and command with tabs between.
+/// Counts of all SMB mounts, by server, share and command, separated by tabs.
 #[derive(Debug, Default)]
 pub struct SmbMounts(Objects<{ FIELDS.len() }>);
 
 impl SmbMounts {
-    /// Take a reading; the number of lines that could not be read.
+    /// Take a reading. Returns the number of lines that could not be read.
     pub fn read(&mut self, time_ns: i64, samples: &mut Samples) -> u64 {
         match std::fs::read(PLACE) {
             Ok(text) => self.take(&text, time_ns, samples),
-            // no module, so no mounts
+            // no module, thus no mounts
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(b"", time_ns, samples),
             Err(_) => 1,
         }
@@ -71,8 +72,8 @@ fn parse(text: &[u8]) -> (Reading<{ FIELDS.len() }>, u64) {
                         damaged += 1;
                         continue;
                     }
-                    // a share that is connected several times counts once; it began at an unknown time, after the
-                    // previous reading if it was not in that
+                    // a share with several connections counts once; its start is unknown, but after the previous
+                    // reading if it was not part of that reading
                     let (row, _) = reading.entry(object).or_insert(([0; FIELDS.len()], 0));
                     row[field] = row[field].saturating_add(count);
                 }
@@ -83,7 +84,7 @@ fn parse(text: &[u8]) -> (Reading<{ FIELDS.len() }>, u64) {
     (reading, damaged)
 }
 
-/// `1) \\server\share`, with a tab and DISCONNECTED where it is: the server and the share.
+/// `1) \\server\share`, with a tab and DISCONNECTED if disconnected: the server and the share.
 fn share(line: &str) -> Option<String> {
     let (number, name) = line.split_once(") ")?;
     let _: u32 = number.parse().ok()?;
@@ -94,13 +95,13 @@ fn share(line: &str) -> Option<String> {
 
 type Count = (&'static str, usize, u64);
 
-/// Counts of a line by command and place in `FIELDS`; none in lines about something else.
+/// Counts of a line by command and index in `FIELDS`; None for other lines.
 ///
 /// `Creates: 2 total 0 failed` and `Bytes read: 4096  Bytes written: 0` of SMB 2 and 3, `Reads:  3 Bytes: 4096` of SMB 1.
 fn counts(line: &str) -> Result<Vec<Count>, ()> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if let ["Bytes", "read:", read, "Bytes", "written:", written] = words[..] {
-        return Ok(vec![(READ.0, READ.1, whole(read)?), (WRITE.0, WRITE.1, whole(written)?)]);
+        return Ok(vec![(READ.0, READ.1, unsigned(read)?), (WRITE.0, WRITE.1, unsigned(written)?)]);
     }
     let name = words.first().and_then(|word| word.strip_suffix(':'));
     let Some((_, command)) = COMMANDS.iter().find(|(known, _)| Some(*known) == name) else { return Ok(Vec::new()) };
@@ -110,7 +111,7 @@ fn counts(line: &str) -> Result<Vec<Count>, ()> {
         }
         [ops, "Bytes:", bytes] if [READ.0, WRITE.0].contains(command) => {
             let field = if *command == READ.0 { READ.1 } else { WRITE.1 };
-            Ok(vec![(command, 0, wrapping(ops)?), (command, field, whole(bytes)?)])
+            Ok(vec![(command, 0, wrapping(ops)?), (command, field, unsigned(bytes)?)])
         }
         // the other commands of SMB 1 share lines
         [_, other, ..] if other.ends_with(':') => Ok(Vec::new()),
@@ -119,11 +120,11 @@ fn counts(line: &str) -> Result<Vec<Count>, ()> {
     }
 }
 
-fn whole(word: &str) -> Result<u64, ()> {
+fn unsigned(word: &str) -> Result<u64, ()> {
     word.parse().map_err(drop)
 }
 
-/// The kernel prints 32 bits with a sign.
+/// The kernel prints 32-bit numbers as signed.
 fn wrapping(word: &str) -> Result<u64, ()> {
     let number: i64 = word.parse().map_err(drop)?;
     i32::try_from(number)
@@ -180,7 +181,7 @@ Locks: 0 HardLinks: 0 Symlinks: 0
         assert_eq!(value(TEXT, "fs1\tdata\tCREATE"), Some([2, 1, 0, 0]));
         assert_eq!(value(TEXT, "fs1\tdata\tOPLOCK_BREAK"), Some([3, 0, 0, 0]));
         assert_eq!(value(TEXT, "fs2\tmy share\tREAD"), Some([3, 0, 4096, 0]));
-        // its counts share lines with others, and one that is connected twice counts once
+        // its counts share lines with others; a share with two connections counts once
         assert_eq!(value(TEXT, "fs2\tmy share\tLOCK"), None);
         let twice = format!("{TEXT}3) \\\\fs1\\data\nReads: 5 total 1 failed\n");
         assert_eq!(value(&twice, "fs1\tdata\tREAD"), Some([7, 1, 8192, 0]));
@@ -219,11 +220,11 @@ Locks: 0 HardLinks: 0 Symlinks: 0
             let frames = Reader::default().feed(&frame(Kind::Samples, &samples.payload("smb-client"))).unwrap();
             let [Frame::Samples(read)] = &frames[..] else { panic!() };
             let number = |of: &[u8], row: usize| u32::from_le_bytes(of[row * 4..][..4].try_into().unwrap()) as usize;
-            let whole = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
+            let integer = |of: &[u8], row: usize| i64::from_le_bytes(of[row * 8..][..8].try_into().unwrap());
             let name = |of: usize, row: usize| read.names[of][number(&read.ids[of], row)].as_str();
             (0..read.rows)
                 .filter(|row| name(1, *row) == "ops" && !name(0, *row).is_empty())
-                .map(|row| (whole(&read.time_ns, row) / 1_000_000_000, whole(&read.value, row)))
+                .map(|row| (integer(&read.time_ns, row) / 1_000_000_000, integer(&read.value, row)))
                 .collect()
         };
         let mount = |name: &str, reads: u32| format!("1) \\\\{name}\\b\nReads: {reads} total 0 failed\n");

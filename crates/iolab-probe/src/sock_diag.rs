@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kernel's own count of what TCP connections moved (sock_diag(7)): of those that are there, and of those that end.
+//! Byte counts of TCP connections from the kernel (sock_diag(7)): of open connections and of connections that end.
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -22,37 +22,37 @@ const BY_FAMILY: u16 = 20;
 const ALL: u16 = 0x301;
 /// The attribute with `struct tcp_info`.
 const INFO: u16 = 2;
-/// Where `tcp_info` has the bytes that the peer acknowledged, and those that came of it, since Linux 4.1.
+/// Offsets in `tcp_info` of the bytes acknowledged by the peer and the bytes received, since Linux 4.1.
 const ACKED: usize = 120;
 const RECEIVED: usize = 128;
-/// States in which a connection has counts: neither listening, nor over, nor a request that is not answered yet.
+/// States in which a connection has counts: not listening, closed, or a pending request.
 const STATES: u32 = !(1 << 6 | 1 << 7 | 1 << 10 | 1 << 12);
-/// Groups of multicast that tell of TCP connections that ended, over IPv4 and IPv6.
+/// Multicast groups that report ended TCP connections, over IPv4 and IPv6.
 const ENDED: u32 = 1 << 0 | 1 << 2;
 const HEADER: usize = 16;
 /// `struct inet_diag_msg`.
 const MESSAGE: usize = 72;
-/// What the kernel puts into one answer at most is half of it.
+/// Twice the maximum size of an answer.
 const BUFFER: usize = 1 << 16;
-/// Room for the words of a few thousand connections that end within a second.
-const ROOM: usize = 8 << 20;
+/// Receive buffer for a few thousand connections that end within a second.
+const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// A connection as the kernel counts it.
+/// A connection with its counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The kernel's own number for it, never used again.
+    /// Unique number of the connection, never reused.
     pub cookie: u64,
-    /// Who is at the other end; IPv4 within IPv6 is IPv4.
+    /// Address of the peer; an IPv4-mapped address becomes IPv4.
     pub peer: IpAddr,
-    /// Bytes that the peer acknowledged, and those that came of it, since the connection began.
+    /// Bytes acknowledged by the peer, and bytes received, since the connection was established.
     pub bytes: [u64; 2],
 }
 
-/// Two sockets to the kernel. They speak to it alone, of the network namespace in which they were made.
+/// Two netlink sockets, in the network namespace in which they were opened.
 #[derive(Debug)]
 pub struct SockDiag {
-    asked: OwnedFd,
-    /// None where the kernel tells of no ends.
+    queries: OwnedFd,
+    /// None if the kernel does not report ended connections.
     ended: Option<OwnedFd>,
     buffer: Vec<u8>,
 }
@@ -63,31 +63,32 @@ fn netlink() -> Result<OwnedFd, Errno> {
 
 fn listening() -> Result<OwnedFd, Errno> {
     let ended = netlink()?;
-    // beyond the usual limit for root alone
-    let _ = setsockopt(&ended, sockopt::RcvBufForce, &ROOM).or_else(|_| setsockopt(&ended, sockopt::RcvBuf, &ROOM));
+    // only root may exceed the usual limit
+    let _ = setsockopt(&ended, sockopt::RcvBufForce, &RECEIVE_BUFFER)
+        .or_else(|_| setsockopt(&ended, sockopt::RcvBuf, &RECEIVE_BUFFER));
     bind(ended.as_raw_fd(), &NetlinkAddr::new(0, ENDED))?;
     Ok(ended)
 }
 
 impl SockDiag {
-    /// Begin to listen.
+    /// Open the sockets.
     pub fn open() -> io::Result<Self> {
-        let asked = netlink()?;
-        // the kernel answers at once, or something is wrong
-        setsockopt(&asked, sockopt::ReceiveTimeout, &TimeVal::seconds(1))?;
-        Ok(Self { asked, ended: listening().ok(), buffer: vec![0; BUFFER] })
+        let queries = netlink()?;
+        // the kernel answers at once, or there is an error
+        setsockopt(&queries, sockopt::ReceiveTimeout, &TimeVal::seconds(1))?;
+        Ok(Self { queries, ended: listening().ok(), buffer: vec![0; BUFFER] })
     }
 
-    /// Every connection that there is.
+    /// All open connections.
     pub fn connections(&mut self, mut take: impl FnMut(Connection)) -> io::Result<()> {
         for family in [INET, INET6] {
-            send(self.asked.as_raw_fd(), &request(family), MsgFlags::empty())?;
+            send(self.queries.as_raw_fd(), &request(family), MsgFlags::empty())?;
             loop {
-                let length = recv(self.asked.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
+                let length = recv(self.queries.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
                 match messages(&self.buffer[..length], &mut take) {
                     End::Open => {}
                     End::Done => break,
-                    // no IPv6 here
+                    // no IPv6 support
                     End::Refused(_) if family == INET6 => break,
                     End::Refused(code) => return Err(io::Error::from_raw_os_error(code)),
                 }
@@ -96,24 +97,25 @@ impl SockDiag {
         Ok(())
     }
 
-    /// Connections that ended since the last call, with all that they moved; false where some were not told, for want of room.
+    /// Ended connections since the last call, with their final counts. Returns false if reports were lost because the
+    /// buffer was full.
     pub fn ended(&mut self, mut take: impl FnMut(Connection)) -> bool {
         let Some(ended) = &self.ended else { return true };
-        let mut whole = true;
+        let mut is_complete = true;
         loop {
             match recv(ended.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(length) => {
                     messages(&self.buffer[..length], &mut take);
                 }
-                Err(Errno::ENOBUFS) => whole = false,
+                Err(Errno::ENOBUFS) => is_complete = false,
                 Err(Errno::EINTR) => {}
-                Err(_) => return whole,
+                Err(_) => return is_complete,
             }
         }
     }
 }
 
-/// `struct inet_diag_req_v2` behind its header: all connections of a family, with `tcp_info`.
+/// `struct inet_diag_req_v2` with its header: all connections of a family, with `tcp_info`.
 fn request(family: u8) -> [u8; HEADER + 56] {
     let mut bytes = [0; HEADER + 56];
     bytes[..4].copy_from_slice(&((HEADER + 56) as u32).to_ne_bytes());
@@ -143,7 +145,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Every message of an answer.
+/// All messages of an answer.
 fn messages(mut bytes: &[u8], take: &mut impl FnMut(Connection)) -> End {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let Some(body) = bytes.get(HEADER..length as usize) else { break };
@@ -162,7 +164,7 @@ fn messages(mut bytes: &[u8], take: &mut impl FnMut(Connection)) -> End {
     End::Open
 }
 
-/// A connection of `struct inet_diag_msg` and its attributes; None where it has no counts.
+/// A connection from `struct inet_diag_msg` and its attributes; None if it has no counts.
 fn connection(body: &[u8]) -> Option<Connection> {
     let address = body.get(24..40)?;
     let peer = match body[0] {
@@ -229,22 +231,28 @@ mod tests {
         let mut answer = message(BY_FAMILY, &body(INET, &[10, 0, 0, 1], 7, 232));
         answer.extend(message(BY_FAMILY, &body(INET6, &mapped, 8, 136)));
         answer.extend(message(BY_FAMILY, &body(INET6, &plain, 9, 136)));
-        // one of a kernel before 4.1, and one that is no longer a connection: neither has counts
+        // a message of a kernel before 4.1, and a closed connection: neither has counts
         answer.extend(message(BY_FAMILY, &body(INET, &[10, 0, 0, 3], 9, 104)));
         answer.extend(message(BY_FAMILY, &[0; MESSAGE]));
-        let mut found = Vec::new();
-        assert_eq!(messages(&answer, &mut |each| found.push(each)), End::Open);
-        let told: Vec<_> = found.iter().map(|each| (each.cookie, each.peer.to_string(), each.bytes)).collect();
+        let mut connections = Vec::new();
+        assert_eq!(messages(&answer, &mut |connection| connections.push(connection)), End::Open);
+        let values: Vec<_> = connections
+            .iter()
+            .map(|connection| (connection.cookie, connection.peer.to_string(), connection.bytes))
+            .collect();
         let bytes = [11, 22];
-        assert_eq!(told, [(7, "10.0.0.1".into(), bytes), (8, "10.0.0.2".into(), bytes), (9, "fe80::1".into(), bytes)]);
+        assert_eq!(
+            values,
+            [(7, "10.0.0.1".into(), bytes), (8, "10.0.0.2".into(), bytes), (9, "fe80::1".into(), bytes)]
+        );
         assert_eq!(messages(&message(DONE, &[0; 4]), &mut |_| ()), End::Done);
         assert_eq!(messages(&message(ERROR, &(-2i32).to_ne_bytes()), &mut |_| ()), End::Refused(2));
     }
 
     impl SockDiag {
-        /// One that can't be asked: no socket.
+        /// A reader that fails: not a socket.
         pub fn broken() -> Self {
-            Self { asked: std::fs::File::open("/dev/null").unwrap().into(), ended: None, buffer: vec![0; BUFFER] }
+            Self { queries: std::fs::File::open("/dev/null").unwrap().into(), ended: None, buffer: vec![0; BUFFER] }
         }
     }
 
@@ -255,43 +263,46 @@ mod tests {
             bytes = message(BY_FAMILY, &body(INET, &[1, 2, 3, 4], 1, 232));
             let place = at % bytes.len();
             bytes[place] = with;
-            let mut found = 0;
-            messages(&bytes, &mut |_| found += 1);
-            prop_assert!(found <= bytes.len() / HEADER);
+            let mut count = 0;
+            messages(&bytes, &mut |_| count += 1);
+            prop_assert!(count <= bytes.len() / HEADER);
             messages(&bytes[..place], &mut |_| ());
         }
     }
 
     #[test]
     fn connections_of_this_machine_and_their_end() {
-        let Ok(mut diag) = SockDiag::open() else { return eprintln!("left out: no sock_diag here") };
+        let Ok(mut diag) = SockDiag::open() else { return eprintln!("skipped: no sock_diag here") };
         if diag.connections(|_| ()).is_err() {
-            return eprintln!("left out: the kernel has no inet_diag");
+            return eprintln!("skipped: the kernel has no inet_diag");
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         near.write_all(&[1; 5000]).unwrap();
         far.read_exact(&mut [0; 5000]).unwrap();
-        let mut found = Vec::new();
-        diag.connections(|each| found.push(each)).unwrap();
-        let moved = |found: &[Connection], way: usize| {
-            found.iter().find(|each| each.peer.is_loopback() && each.bytes[way] / 10 == 500).map(|each| each.cookie)
+        let mut connections = Vec::new();
+        diag.connections(|connection| connections.push(connection)).unwrap();
+        let moved = |connections: &[Connection], way: usize| {
+            connections
+                .iter()
+                .find(|connection| connection.peer.is_loopback() && connection.bytes[way] / 10 == 500)
+                .map(|connection| connection.cookie)
         };
-        let (sender, receiver) = (moved(&found, 0).unwrap(), moved(&found, 1).unwrap());
+        let (sender, receiver) = (moved(&connections, 0).unwrap(), moved(&connections, 1).unwrap());
         assert_ne!(sender, receiver);
         drop((near, far));
         if diag.ended.is_none() {
-            return eprintln!("left out: the kernel tells of no ends");
+            return eprintln!("skipped: the kernel does not report ended connections");
         }
         let mut ended = Vec::new();
         for _ in 0..100 {
-            assert!(diag.ended(|each| ended.push(each)));
-            if [sender, receiver].iter().all(|cookie| ended.iter().any(|each| each.cookie == *cookie)) {
+            assert!(diag.ended(|connection| ended.push(connection)));
+            if [sender, receiver].iter().all(|cookie| ended.iter().any(|connection| connection.cookie == *cookie)) {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        panic!("the ends were not told: {ended:?}");
+        panic!("the kernel did not report all ended connections: {ended:?}");
     }
 }

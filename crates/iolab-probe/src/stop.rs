@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reasons to stop: a signal, standard input at its end or with the line `stop`, standard output closed.
+//! Reasons to stop: a signal, the end of standard input or a line `stop` on it, standard output closed.
 
 use crate::failure::Failure;
 use nix::errno::Errno;
@@ -11,41 +11,47 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Bytes of a line that are kept while it is not whole.
+/// Maximum size in bytes of an incomplete line.
 const LINE: usize = 64;
 
-/// Listens for reasons to stop.
+/// Waits for reasons to stop.
 pub struct Stop {
     signals: SignalFd,
     line: RefCell<Vec<u8>>,
-    deaf: Cell<bool>,
+    input_failed: Cell<bool>,
     lease: Option<Duration>,
-    heard: Cell<Instant>,
+    last_input: Cell<Instant>,
 }
 
 impl Stop {
-    /// Take the signals over; before any thread begins, as threads inherit this.
+    /// Take over the signals. Call this before any thread is started, because threads inherit the signal mask.
     ///
-    /// With a `lease`, silence of that length on standard input is a reason to stop as well.
+    /// With a `lease`, silence of that length on standard input is also a reason to stop.
     pub fn listen(lease: Option<Duration>) -> Result<Self, Failure> {
         let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT]);
-        let failed = |errno: Errno| Failure::not_possible(format!("signals cannot be listened for: {errno}"));
+        let failed = |errno: Errno| Failure::not_possible(format!("signals cannot be handled: {errno}"));
         signals.thread_block().map_err(failed)?;
         let signals = SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).map_err(failed)?;
-        Ok(Self { signals, line: RefCell::default(), deaf: Cell::new(false), lease, heard: Cell::new(Instant::now()) })
+        Ok(Self {
+            signals,
+            line: RefCell::default(),
+            input_failed: Cell::new(false),
+            lease,
+            last_input: Cell::new(Instant::now()),
+        })
     }
 
-    /// Wait so long for a reason to stop.
+    /// Wait up to this time for a reason to stop.
     pub fn wait(&self, milliseconds: u64) -> Result<Option<&'static str>, Failure> {
-        if self.lease.is_some_and(|lease| self.heard.get().elapsed() > lease) {
+        if self.lease.is_some_and(|lease| self.last_input.get().elapsed() > lease) {
             return Ok(Some("lease over"));
         }
         let (input, output) = (std::io::stdin(), std::io::stdout());
         let mut files = vec![
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(output.as_fd(), PollFlags::empty()), // errors are told unasked
+            PollFd::new(output.as_fd(), PollFlags::empty()), // errors are always reported
         ];
-        if !self.deaf.get() {
+        if !self.input_failed.get() {
             files.push(PollFd::new(input.as_fd(), PollFlags::POLLIN));
         }
         let timeout = PollTimeout::try_from(milliseconds.min(60_000) as i32).unwrap_or(PollTimeout::ZERO);
@@ -72,7 +78,7 @@ impl Stop {
         match read(input.as_fd(), &mut bytes) {
             Ok(0) => Some("input closed"),
             Ok(length) => {
-                self.heard.set(Instant::now());
+                self.last_input.set(Instant::now());
                 let mut line = self.line.borrow_mut();
                 for &byte in &bytes[..length] {
                     if byte == b'\n' {
@@ -87,9 +93,9 @@ impl Stop {
                 None
             }
             Err(Errno::EINTR | Errno::EAGAIN) => None,
-            // an input that cannot be read (closed from the start) says nothing: signals and the output are left
+            // an input that can't be read (closed at the start) gives no reason; signals and the output remain
             Err(_) => {
-                self.deaf.set(true);
+                self.input_failed.set(true);
                 None
             }
         }

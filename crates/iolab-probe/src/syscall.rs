@@ -19,7 +19,7 @@ use nix::sys::stat::stat;
 use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 
-/// What this layer cannot see: said on every page that shows it.
+/// I/O that this layer does not see; shown on every page of the layer.
 const UNSEEN: &str = "I/O by io_uring, libaio, mmap, nfsd and 32-bit programs makes no such calls and is not in here";
 /// Why I/Os have no name.
 const UNKNOWN: [(Why, &str); 4] = [
@@ -28,7 +28,7 @@ const UNKNOWN: [(Why, &str); 4] = [
     (Why::Raced, "I/Os during which another thread closed or replaced the descriptor"),
     (Why::Directory, "I/Os on files in directories that were renamed or deleted at that time"),
 ];
-/// Names of files that are kept at once; with more, they are dropped and sent again.
+/// Maximum number of file names; beyond it, they are dropped and sent again.
 const FILES: usize = 1 << 15;
 
 /// Calls on files.
@@ -38,13 +38,13 @@ pub struct SyscallSource {
     tracker: Tracker,
     files: Files,
     smb_clients: SmbClients,
-    /// Numbers of the devices of the file systems asked for.
-    asked: Option<Vec<u64>>,
+    /// Device numbers of the requested file systems.
+    requested: Option<Vec<u64>>,
     mounts: Vec<String>,
     watch: Option<Watch>,
     words: Vec<String>,
     counts: Counts,
-    /// Returns of calls while records were missing.
+    /// Returns of calls during a loss of records.
     skipped: u64,
     last_ns: u64,
     lossy: bool,
@@ -52,22 +52,22 @@ pub struct SyscallSource {
 }
 
 impl SyscallSource {
-    /// The source for these settings; an asked-for path must be there.
+    /// The source for these settings. Fails if a requested path does not exist.
     pub fn new(settings: &Settings, epoch_ns: i64) -> Result<Self, Failure> {
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         for path in &settings.mounts {
             let status = stat(path)
                 .map_err(|error| Failure::not_possible(format!("--mount {}: {}", path.display(), error.desc())))?;
-            asked.push(status.st_dev);
+            requested.push(status.st_dev);
         }
-        let asked = (!asked.is_empty()).then_some(asked);
+        let requested = (!requested.is_empty()).then_some(requested);
         Ok(Self {
             epoch_ns,
             decoder: Decoder::default(),
             tracker: Tracker::new(settings.excluded.iter().copied().chain([std::process::id()])),
-            files: Files::new(asked.clone()),
+            files: Files::new(requested.clone()),
             smb_clients: SmbClients::default(),
-            asked,
+            requested,
             mounts: settings.mounts.iter().map(|path| path.display().to_string()).collect(),
             watch: None,
             words: [Some(UNSEEN.to_owned()), kernel_server()].into_iter().flatten().collect(),
@@ -80,7 +80,7 @@ impl SyscallSource {
     }
 
     fn work(&mut self, until_ns: u64, rows: &mut Rows) {
-        // numbers of files are kept nowhere else
+        // file numbers are stored only in `rows`
         if rows.is_empty() && rows.names(Key::File) > FILES {
             rows.restart(Key::File);
         }
@@ -148,27 +148,26 @@ impl Source for SyscallSource {
 
     fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
         self.decoder = Decoder::new(formats).map_err(|error| Failure::not_possible(error.0))?;
-        // before the first record, so that no open in view is without its notice
-        match Watch::start(self.asked.clone()) {
+        // before the first record, so that every open has its notice
+        match Watch::start(self.requested.clone()) {
             Ok(watch) => {
                 self.words.extend(watch.take_words());
                 self.watch = Some(watch);
             }
             Err(Errno::EPERM) => return Err(Failure::not_permitted("watching opens of files (fanotify) needs root")),
             Err(error) => self.words.push(format!(
-                "this kernel does not tell the names of opened files (fanotify: {}): they come from /proc, and short processes have none",
+                "this kernel does not report the names of opened files (fanotify: {}): they are read from /proc, and short-lived processes have none",
                 error.desc()
             )),
         }
         Ok(())
     }
 
-    /// What all processes have open, now that every change of it makes a record.
+    /// Reads the open descriptors of all processes; from now on every change makes a record.
     fn started(&mut self) {
         let (processes, beyond) = files_start::all(&mut self.files, std::process::id());
         if beyond {
-            self.words
-                .push("more descriptors are open than are looked at: the others are asked for when used".to_owned());
+            self.words.push("too many open descriptors to read at the start: the others are read when used".to_owned());
         }
         self.tracker.start(processes, monotonic_ns());
     }
@@ -186,13 +185,13 @@ impl Source for SyscallSource {
         self.last_ns = time_ns;
         let Some((task, record)) = self.decoder.record(point, record) else { return };
         if self.lossy {
-            // entry and return of two calls may look like one: none is paired while records are missing
+            // entry and return of two calls may look like one call: none is paired while records are missing
             self.skipped += u64::from(matches!(record, Record::Exit { call, .. } if call.moves_data()));
             return;
         }
         self.tracker.record(Timed { time_ns, task, record });
         if self.tracker.full() {
-            // another record of this very time may follow
+            // another record of this time may follow
             self.work(time_ns.saturating_sub(1), rows);
         }
     }
@@ -250,7 +249,7 @@ impl Source for SyscallSource {
     }
 }
 
-/// Whether what this source needs most is there, beside the tracepoints.
+/// Whether fanotify, which this source needs besides the tracepoints, is available.
 pub fn can_watch() -> Result<(), String> {
     match Watch::start(None) {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From the bytes of a record to what the tracker takes, by the kernel's descriptions.
+//! Decodes a record into the input of the tracker, by the kernel's formats.
 
 use crate::source::Tracepoint;
 use iolab_core::error::TraceError;
@@ -10,20 +10,20 @@ use iolab_core::tracefs::format::{Format, Number, Text};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What a tracepoint is to this source.
+/// Role of a tracepoint in this source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// Entry of a call, by its place in `TRACED`.
+    /// Entry of a call, by index in `TRACED`.
     Enter(usize),
-    /// Its return.
+    /// Return of a call, by index in `TRACED`.
     Exit(usize),
-    /// A task was made.
+    /// A task was created.
     Fork,
-    /// A task has another name.
+    /// A task was renamed.
     Rename,
-    /// A task runs another program.
+    /// A task executes another program.
     Exec,
-    /// A task ends.
+    /// A task ended.
     End,
 }
 
@@ -33,13 +33,13 @@ struct Wanted {
     point: Point,
 }
 
-/// All tracepoints, in the order of their places.
+/// All tracepoints, in order of their indices.
 fn wanted() -> &'static [Wanted] {
     static WANTED: OnceLock<Vec<Wanted>> = OnceLock::new();
     WANTED.get_or_init(|| {
         let mut wanted = Vec::new();
         for (place, traced) in TRACED.iter().enumerate() {
-            // names live as long as the program: there are some seventy
+            // names live as long as the program: about seventy
             let name = |side: &str| -> &'static str { format!("sys_{side}_{}", traced.name).leak() };
             wanted.push(Wanted { group: "syscalls", name: name("enter"), point: Point::Enter(place) });
             if traced.returns {
@@ -58,7 +58,7 @@ fn wanted() -> &'static [Wanted] {
     })
 }
 
-/// Where the fields of a record are.
+/// Positions of the fields of a record.
 #[derive(Clone, Debug)]
 enum Fields {
     Enter { traced: &'static Traced, arguments: Vec<Number> },
@@ -72,13 +72,13 @@ enum Fields {
 /// Reads records.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// By the tracepoint's place: where the task's number is, and the other fields.
+    /// By index of the tracepoint: position of the task number, and the other fields.
     points: Vec<Option<(Number, Fields)>>,
     damaged: u64,
 }
 
 impl Decoder {
-    /// What this source wants of the kernel.
+    /// The tracepoints of this source.
     pub fn tracepoints() -> Vec<Tracepoint> {
         let tracepoint = |wanted: &Wanted| {
             let (filter, needed) = match wanted.point {
@@ -89,14 +89,14 @@ impl Decoder {
             };
             let reads_rings = matches!(wanted.point, Point::Enter(place) | Point::Exit(place)
                 if matches!(TRACED[place].call, Call::Read | Call::Lseek));
-            // reading the rings must not fill them: there would be no end
+            // reading the rings must not add records to them: the loop would not end
             let filter = if reads_rings { format!("common_pid != {}", std::process::id()) } else { filter.to_owned() };
             Tracepoint { group: wanted.group, name: wanted.name, filter, needed }
         };
         wanted().iter().map(tracepoint).collect()
     }
 
-    /// By the descriptions of the tracepoints that there are.
+    /// Decoder for the formats of the available tracepoints.
     pub fn new(formats: &HashMap<&'static str, Format>) -> Result<Self, TraceError> {
         let fields = |wanted: &Wanted| {
             let Some(format) = formats.get(wanted.name) else { return Ok(None) };
@@ -112,7 +112,7 @@ impl Decoder {
                     flags: format.number("clone_flags")?,
                     comm: format.text("comm")?,
                 },
-                // kernels that do not say whose name it is mean the task that is running
+                // kernels without this field mean the current task
                 Point::Rename => Fields::Rename { task: format.number("pid").ok(), comm: format.text("newcomm")? },
                 Point::Exec => Fields::Exec { before: format.number("old_pid")? },
                 Point::End => Fields::End,
@@ -122,16 +122,16 @@ impl Decoder {
         Ok(Self { points: wanted().iter().map(fields).collect::<Result<_, TraceError>>()?, damaged: 0 })
     }
 
-    /// Task and content of a record; none of one that is damaged or not wanted.
+    /// Task and content of a record; None if it is damaged or not used.
     pub fn record(&mut self, point: usize, bytes: &[u8]) -> Option<(u32, Record)> {
         let (task, fields) = self.points.get(point)?.as_ref()?;
         let record = read(fields, bytes).and_then(|record| Some((task.of(bytes)? as u32, record)));
         self.damaged += u64::from(record.is_none());
-        // what no task does (number 0: the idle one, in interrupts) is nobody's
+        // number 0 is the idle task, in interrupts: no process did this
         record.filter(|(task, _)| *task != 0)
     }
 
-    /// Records that were too short, since the last call.
+    /// Number of records that were too short since the last call.
     pub fn take_damaged(&mut self) -> u64 {
         std::mem::take(&mut self.damaged)
     }
@@ -201,7 +201,7 @@ mod tests {
         let returned = decoder.record(place("sys_exit_pwrite64"), &bytes);
         assert_eq!(returned, Some((99, Record::Exit { call: Call::Pwrite64, returned: -28 })));
         assert_eq!(decoder.record(place("sys_exit_pwrite64"), &bytes[..20]), None);
-        assert_eq!(decoder.record(place("sys_enter_read"), &bytes), None, "not there, yet no damage");
+        assert_eq!(decoder.record(place("sys_enter_read"), &bytes), None, "missing, but not damaged");
         assert_eq!(decoder.take_damaged(), 1);
     }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tracepoint_is_asked_for_once() {
+    fn every_tracepoint_is_requested_once() {
         let points = Decoder::tracepoints();
         let mut names: Vec<_> = points.iter().map(|point| point.name).collect();
         names.sort_unstable();

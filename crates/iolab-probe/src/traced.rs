@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A source with its instance and rings: records in, frames out.
+//! A source with its instance and rings: reads records and writes frames.
 
 use crate::clock::{monotonic_ns, Anchor};
 use crate::failure::{Failure, NOT_PERMITTED};
@@ -15,21 +15,21 @@ use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Rows of a frame.
+/// Maximum number of rows of a frame.
 const ROWS: usize = 1 << 16;
 
-/// A time from which on, and one until which, records are missing.
+/// Start and end of a time in which records are missing.
 type Gap = (u64, u64);
 
-/// What to do about the description of a tracepoint that cannot be read.
+/// What to do if the format of a tracepoint can't be read.
 const UNREADABLE: &str = "this version of iolab cannot record this kernel: record without this source";
 
-/// Descriptions of tracepoints by name.
+/// Formats of tracepoints by name.
 pub type Formats = HashMap<&'static str, Format>;
 
-/// The descriptions of a source's tracepoints by name, and a note on each that this kernel lacks.
+/// Formats of a source's tracepoints by name, and a note on each that this kernel lacks.
 pub fn formats(source: &dyn Source, tracefs: &Path) -> Result<(Formats, Vec<String>), Failure> {
-    let (mut formats, mut lacking) = (HashMap::new(), Vec::new());
+    let (mut formats, mut notes) = (HashMap::new(), Vec::new());
     for (_, point) in source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place)) {
         let path = event_file(tracefs, point.group, point.name, "format");
         match read(&path) {
@@ -40,7 +40,7 @@ pub fn formats(source: &dyn Source, tracefs: &Path) -> Result<(Formats, Vec<Stri
                 Err(error) if point.needed => {
                     return Err(Failure::not_possible(format!("{}: {error}; {UNREADABLE}", path.display())))
                 }
-                Err(error) => lacking.push(format!("{}: {error}", path.display())),
+                Err(error) => notes.push(format!("{}: {error}", path.display())),
             },
             Err(failure) if point.needed && failure.code == NOT_PERMITTED => return Err(failure),
             Err(_) if point.needed => {
@@ -50,25 +50,24 @@ pub fn formats(source: &dyn Source, tracefs: &Path) -> Result<(Formats, Vec<Stri
             Err(_) => {
                 let unknown = source.unknown_without(&point);
                 let separator = if unknown.is_empty() { "" } else { ": " };
-                lacking
-                    .push(format!("this kernel has no tracepoint {}:{}{separator}{unknown}", point.group, point.name));
+                notes.push(format!("this kernel has no tracepoint {}:{}{separator}{unknown}", point.group, point.name));
             }
         }
     }
-    Ok((formats, lacking))
+    Ok((formats, notes))
 }
 
-/// A source at work. The rings go before the instance, which cannot be removed while they are open.
+/// A running source. `rings` is dropped before `instance`, which can't be removed while rings are open.
 pub struct Traced {
     source: Box<dyn Source>,
     rings: Rings,
     instance: Instance,
-    /// Place in the source's list by the event's number.
+    /// Index in the source's list, by event number.
     points: HashMap<u16, usize>,
     rows: Rows,
     gap: Option<Gap>,
     lossy: bool,
-    /// Records that found no room, so far.
+    /// Records dropped from the rings so far.
     pub lost: u64,
     anchor: Anchor,
     covered_ns: u64,
@@ -76,10 +75,10 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Switch the source's tracepoints on.
+    /// Enable the tracepoints of the source.
     pub fn start(mut source: Box<dyn Source>, tracefs: &Path, ring_kib: u64, anchor: Anchor) -> Result<Self, Failure> {
         let points = source.tracepoints();
-        let (formats, lacking) = formats(source.as_ref(), tracefs)?;
+        let (formats, notes) = formats(source.as_ref(), tracefs)?;
         source.bind(&formats)?;
         let instance = Instance::make(tracefs, source.name(), ring_kib)?;
         let rings = Rings::open(&instance)?;
@@ -99,7 +98,7 @@ impl Traced {
         let mut facts = source.facts();
         facts.insert("ring_kib".into(), json!(instance.ring_kib()));
         if let Some(words) = facts.entry("words").or_insert_with(|| json!([])).as_array_mut() {
-            words.extend(lacking.into_iter().map(Value::from));
+            words.extend(notes.into_iter().map(Value::from));
         }
         let rows = Rows::default();
         let (lost, gap, lossy) = (0, None, false);
@@ -111,33 +110,33 @@ impl Traced {
         self.source.name()
     }
 
-    /// What the reader is told of it at the beginning.
+    /// Facts of the source for the first frame.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
     }
 
-    /// The moment, in ns since 1970, from which every record of the source is taken.
+    /// Time from which all records of the source are read, in ns since 1970.
     pub fn covered_ns(&self) -> i64 {
         self.anchor.realtime(self.covered_ns)
     }
 
-    /// I/Os so far.
+    /// Number of I/Os so far.
     pub fn events(&self) -> u64 {
         self.source.events()
     }
 
-    /// No more records come in.
+    /// Stop the tracepoints.
     pub fn stop(&mut self) -> Result<(), Failure> {
         self.source.stopped(monotonic_ns());
         self.instance.switch(false)
     }
 
-    /// Up to which time all I/O was handed over, where some waits.
+    /// All I/O up to this time was delivered; None if no I/O is pending.
     pub fn waits_since_ns(&self) -> Option<u64> {
         self.source.waits_since_ns()
     }
 
-    /// Take what is in the rings; whether there is more at once. `last` takes the youngest records too.
+    /// Read the rings. Returns whether they have more. `last` includes the youngest records.
     pub fn round(&mut self, look: bool, last: bool, output: &Output) -> Result<bool, Failure> {
         self.source.prepare();
         let round = self.rings.round(look || last)?;
@@ -150,7 +149,7 @@ impl Traced {
                 "overrun",
                 round.lossy_ns,
                 round.dropped,
-                "records found no room in the rings: --ring-kib enlarges them",
+                "records dropped because a ring was full: --ring-kib enlarges the rings",
             );
         }
         let Self { source, rings, points, rows, gap, lossy, .. } = self;
@@ -175,7 +174,7 @@ impl Traced {
         });
         let faults = self.rings.merge.take_faults();
         if faults != Default::default() {
-            // pages that contradict themselves, or say that they are not all: nothing in flight can be trusted
+            // inconsistent pages, or pages that report missed ones: no I/O in flight can be trusted
             self.source.damaged();
             let count = faults.torn + faults.missed;
             self.loss(output, "damaged", round.lossy_ns, count, "pages of a trace ring that are torn or follow a gap");
@@ -189,14 +188,14 @@ impl Traced {
         Ok(round.more)
     }
 
-    /// Hand over what waits, and tell what was lost in this span of time.
+    /// Write pending rows, and report the losses of this span of time.
     pub fn flush(&mut self, span_ns: Gap, output: &Output) {
         if !self.rows.is_empty() {
             output.columns(Kind::Events, &self.rows.payload(self.source.name()));
         }
         let beyond = self.rows.take_beyond();
         if beyond > 0 {
-            let words = "I/Os with a name beyond those that are kept at once: it is (other)";
+            let words = "I/Os with a name beyond the maximum number of names: shown as (other)";
             self.loss(output, "unknown-name", span_ns, beyond, words);
         }
         for (kind, count, words) in self.source.losses().lost {

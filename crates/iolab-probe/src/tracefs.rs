@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where tracefs is, and what it says.
+//! Mount point and files of tracefs.
 
 use crate::failure::Failure;
 use nix::errno::Errno;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The directory of tracefs, where it is mounted and open to us; where it is mounted nowhere, root mounts it where nobody else
-/// sees it. To be called before there is another thread.
+/// The mount point of tracefs, if this process may read it. If tracefs is not mounted, root mounts it in a private
+/// namespace. Call this before any thread is started.
 pub fn find(said: Option<&Path>) -> Result<PathBuf, Failure> {
     let places = said.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |place| vec![place.to_path_buf()]);
     let mut refused = None;
@@ -46,17 +46,17 @@ pub fn find(said: Option<&Path>) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// Where tracefs is mounted already, for what needs none to be there.
+/// The existing mount point of tracefs; does not mount it.
 pub fn mounted(said: Option<&Path>) -> Option<PathBuf> {
     let places = said.map_or_else(|| PLACES.map(PathBuf::from).to_vec(), |place| vec![place.to_path_buf()]);
     places.into_iter().find(|place| place.join("instances").is_dir())
 }
 
-/// Mount tracefs in a mount namespace of this process alone: nothing of the machine changes, and it goes with the process.
+/// Mount tracefs in a private mount namespace: the machine does not change, and the mount ends with the process.
 fn mount_for_us(place: &Path) -> Result<PathBuf, Errno> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let nothing: Option<&str> = None;
-    // what is mounted here is not handed on; what is mounted outside meanwhile is still seen here
+    // mounts of this namespace are not propagated; new mounts of the machine still appear here
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_SLAVE, nothing)?;
     // the kernel has an empty directory for it; before 4.1 only that of debugfs
     let places = [place, Path::new("/sys/kernel/debug")];
@@ -71,12 +71,12 @@ fn mount_for_us(place: &Path) -> Result<PathBuf, Errno> {
     Err(last)
 }
 
-/// A tracepoint's own file in tracefs.
+/// A file of a tracepoint in tracefs.
 pub fn event_file(tracefs: &Path, group: &str, name: &str, file: &str) -> PathBuf {
     tracefs.join("events").join(group).join(name).join(file)
 }
 
-/// Read a small text file. Some files of tracefs give what fits one call and then end, so the call must be large.
+/// Read a small text file. Some tracefs files return only one read's data, so the buffer must be large.
 pub fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::io(path, &error);
     let mut file = std::fs::File::open(path).map_err(failed)?;
@@ -90,9 +90,9 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Write a word into a file of the kernel.
+/// Write a word to a file of the kernel.
 pub fn write(path: &Path, word: &str) -> Result<(), Failure> {
-    // opened without creating: a file that is absent is a feature that is absent
+    // opened without O_CREAT: a missing file means a missing feature
     let mut file = std::fs::OpenOptions::new().write(true).open(path).map_err(|error| Failure::io(path, &error))?;
     std::io::Write::write_all(&mut file, word.as_bytes()).map_err(|error| Failure::io(path, &error))
 }

@@ -5,9 +5,9 @@ use iolab_core::block::{Device, Process, World};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Processes of which the reader is told, and threads whose process is kept, at most.
+/// Maximum number of reported processes and of threads with a known process.
 const LIMIT: usize = 1 << 16;
-/// Bytes of a command line that are kept.
+/// Maximum length of a command line in bytes.
 const COMMAND: usize = 1024;
 
 /// This machine.
@@ -15,23 +15,24 @@ const COMMAND: usize = 1024;
 pub struct Machine {
     sys: PathBuf,
     proc: PathBuf,
-    /// Devices that were asked for; none means those that have requests and stand on no other.
+    /// Requested devices; empty means all with a request queue that are not stacked on another one.
     wanted: Vec<u32>,
     excluded: HashSet<u32>,
-    /// Process of threads that were seen to be made.
+    /// Process of threads with a recorded creation.
     made: HashMap<u32, u32>,
-    told: HashSet<u32>,
-    /// Processes seen for the first time: number, name, command line.
+    reported: HashSet<u32>,
+    /// Processes first seen: number, name, command line.
     pub fresh: Vec<(u32, String, String)>,
 }
 
-/// The kernel's own number of a device.
+/// The kernel's number of a device.
 pub fn number(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
 
 impl Machine {
-    /// This machine; I/O of these devices (none: all that have requests) is wanted, that of these processes left out.
+    /// This machine. I/O of `wanted` devices (empty: all with a request queue) is recorded, that of `excluded`
+    /// processes is not.
     pub fn new(wanted: Vec<u32>, excluded: impl Iterator<Item = u32>) -> Self {
         Self {
             sys: PathBuf::from("/sys"),
@@ -39,18 +40,18 @@ impl Machine {
             wanted,
             excluded: excluded.collect(),
             made: HashMap::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             fresh: Vec::new(),
         }
     }
 
-    /// Where /sys describes a device.
+    /// Directory of a device in /sys.
     fn directory(&self, number: u32) -> Option<PathBuf> {
         let link = self.sys.join(format!("dev/block/{}:{}", number >> 20, number & 0xf_ffff));
         std::fs::canonicalize(link).ok()
     }
 
-    /// The disk of a partition, or the device itself; none where there is no such device.
+    /// The disk of a partition, or the device itself; None if it does not exist.
     pub fn disk(&self, number: u32) -> Option<u32> {
         let directory = self.directory(number)?;
         if !directory.join("partition").exists() {
@@ -66,13 +67,13 @@ impl Machine {
         name.unwrap_or_else(|| format!("{}:{}", number >> 20, number & 0xf_ffff))
     }
 
-    /// Whether a device shows bios only.
+    /// Whether a device has bios but no requests.
     pub fn has_bios_only(&self, number: u32) -> bool {
         self.directory(number)
             .is_some_and(|directory| directory.join("queue").exists() && !directory.join("mq").exists())
     }
 
-    /// The device that shows the same I/O again, one below.
+    /// Name of the lower device that shows the same I/O.
     pub fn below(&self, number: u32) -> Option<String> {
         let directory = self.directory(number)?;
         if let Some(slave) = std::fs::read_dir(directory.join("slaves")).ok()?.flatten().next() {
@@ -81,11 +82,11 @@ impl Machine {
         let file = std::fs::read_to_string(directory.join("loop/backing_file")).ok()?;
         let device = nix::sys::stat::stat(file.trim_end()).ok()?.st_dev;
         let on = number_of(device);
-        // a file system without a device of its own (tmpfs) shows the I/O nowhere else
+        // a file system without its own device (tmpfs) shows the I/O nowhere else
         self.directory(on).map(|_| self.name(on))
     }
 
-    /// Devices there are now whose I/O another one shows again, with that one: left out unless asked for.
+    /// Existing devices that are stacked on another one, with its name; not recorded by default.
     pub fn stacked(&self) -> Vec<(u32, String)> {
         let entries = std::fs::read_dir(self.sys.join("block")).into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| number_in(&entry.path().join("dev")));
@@ -94,7 +95,7 @@ impl Machine {
         stacked
     }
 
-    /// A thread was made; `with` is the thread of the same process that made it, none where it begins a process.
+    /// A thread was created. `with` is the creating thread of the same process, None if it is a new process.
     pub fn made(&mut self, thread: u32, with: Option<u32>) {
         let pid = match with {
             None => thread,
@@ -109,8 +110,8 @@ impl Machine {
         self.made.insert(thread, pid);
     }
 
-    /// Take down the process of every thread there is: one may end before it is looked up.
-    pub fn look_around(&mut self) {
+    /// Read the process of every existing thread, because a thread may end before it is looked up.
+    pub fn read_threads(&mut self) {
         let numbers = |directory: PathBuf| {
             let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
             entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -127,11 +128,11 @@ impl Machine {
         status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
     }
 
-    fn tell(&mut self, pid: u32, name: &[u8]) {
-        if self.told.contains(&pid) || self.told.len() >= LIMIT {
+    fn report(&mut self, pid: u32, name: &[u8]) {
+        if self.reported.contains(&pid) || self.reported.len() >= LIMIT {
             return;
         }
-        self.told.insert(pid);
+        self.reported.insert(pid);
         let mut command = std::fs::read(self.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
         command.truncate(COMMAND);
         while command.last() == Some(&0) {
@@ -150,7 +151,7 @@ fn number_in(path: &Path) -> Option<u32> {
     Some(number(major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The kernel's own number of a device as programs see it.
+/// The kernel's number of a device, from the number that programs see.
 fn number_of(device: u64) -> u32 {
     number(nix::sys::stat::major(device) as u32, nix::sys::stat::minor(device) as u32)
 }
@@ -158,7 +159,7 @@ fn number_of(device: u64) -> u32 {
 impl World for Machine {
     fn device(&mut self, number: u32) -> Device {
         let wanted = if self.wanted.is_empty() { self.below(number).is_none() } else { self.wanted.contains(&number) };
-        // bios of devices that were not asked for are not looked at
+        // bios of unrequested devices are not read
         let bios = self.has_bios_only(number);
         Device { name: self.name(number), wanted: wanted && (!bios || self.wanted.contains(&number)), bios }
     }
@@ -170,10 +171,10 @@ impl World for Machine {
             name.pop();
             Some(name)
         });
-        // a thread of a process that is gone: its own name is the nearest that is known
+        // if the process of the thread ended, the thread's own name is used
         let name = own.unwrap_or_else(|| name.to_vec());
         if let Some(pid) = pid {
-            self.tell(pid, &name);
+            self.report(pid, &name);
         }
         Process { pid, excluded: pid.is_some_and(|pid| self.excluded.contains(&pid)), name }
     }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-/// Reads the probe's frames out of a stream of bytes.
+/// Reads the frames of the probe from a stream of bytes.
 #[pyclass]
 #[derive(Default)]
 pub struct FrameReader {
@@ -23,7 +23,7 @@ impl FrameReader {
         Self::default()
     }
 
-    /// Take bytes; give the frames that are whole with them.
+    /// Add bytes. Returns the frames that are complete.
     fn feed<'py>(&mut self, py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyList>> {
         let reader = &mut self.reader;
         let frames = py.detach(|| reader.feed(data)).map_err(|error| PyValueError::new_err(error.0))?;
@@ -40,7 +40,7 @@ impl FrameReader {
         Ok(out)
     }
 
-    /// Bytes of a frame that has begun and not ended.
+    /// Bytes of an incomplete frame.
     fn unfinished(&self) -> usize {
         self.reader.unfinished()
     }
@@ -83,13 +83,13 @@ fn of_samples<'py>(py: Python<'py>, samples: &samples::Read) -> PyResult<Bound<'
     Ok(out)
 }
 
-/// JSON becomes what Python's own reader makes of it; its errors are ValueErrors.
+/// Parses JSON with Python's `json.loads`; errors become ValueError.
 fn of_words<'py>(py: Python<'py>, kind: Kind, json: &[u8]) -> PyResult<Bound<'py, PyDict>> {
     let read = py.import("json")?.call_method1("loads", (PyBytes::new(py, json),));
     let words = read.and_then(|words| words.cast_into::<PyDict>().map_err(PyErr::from));
-    let words =
-        words.map_err(|_| PyValueError::new_err(format!("a frame of kind {} that is no JSON object", kind.name())))?;
-    // a loss has a kind of its own, which must not hide that it is a loss
+    let words = words
+        .map_err(|_| PyValueError::new_err(format!("a frame of kind {} that is not a JSON object", kind.name())))?;
+    // the `kind` of a loss becomes `loss_kind`, because `kind` is that of the frame
     if let Some(own) = words.get_item("kind")? {
         words.set_item(format!("{}_kind", kind.name()), own)?;
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// A map: its content, or its file.
 #[derive(FromPyObject)]
-pub enum Given {
+pub enum MapInput {
     Bytes(Vec<u8>),
     File(PathBuf),
 }
@@ -18,14 +18,14 @@ pub enum Given {
 /// and the keys.
 type Columns<'py> = ([Bound<'py, PyBytes>; 6], Vec<Key>);
 
-/// Sums of default maps. OSError for a file that can't be opened; ValueError(place, reason) for one
-/// that can't be read here.
+/// Sums of default maps. OSError if a file can't be opened; ValueError(index, reason) if a map
+/// is damaged or unsupported.
 #[pyfunction]
 #[pyo3(signature = (maps, source, interval_ns, span, *, by, is_timed, threads))]
 #[allow(clippy::too_many_arguments)] // the keywords of the Python function
 pub fn sum_maps<'py>(
     py: Python<'py>,
-    maps: Vec<(Given, u32)>,
+    maps: Vec<(MapInput, u32)>,
     source: String,
     interval_ns: i64,
     span: (i64, i64),
@@ -34,10 +34,10 @@ pub fn sum_maps<'py>(
     threads: usize,
 ) -> PyResult<Columns<'py>> {
     if interval_ns <= 0 {
-        return Err(PyValueError::new_err("columns must have a length"));
+        return Err(PyValueError::new_err("the length of columns must be above 0"));
     }
     let is_by = |name: &str| by.iter().any(|field| field == name);
-    let wanted = Wanted {
+    let request = Wanted {
         source,
         interval_ns,
         from_ns: span.0,
@@ -49,15 +49,15 @@ pub fn sum_maps<'py>(
     };
     let maps: Vec<Map> = maps
         .into_iter()
-        .map(|(given, group)| {
-            let content = match given {
-                Given::Bytes(bytes) => Content::Bytes(bytes),
-                Given::File(path) => Content::File(path),
+        .map(|(input, group)| {
+            let content = match input {
+                MapInput::Bytes(bytes) => Content::Bytes(bytes),
+                MapInput::File(path) => Content::File(path),
             };
             Map { content, group }
         })
         .collect();
-    let sums = py.detach(|| map_sums::sum_maps(&maps, &wanted, threads)).map_err(|error| match error {
+    let sums = py.detach(|| map_sums::sum_maps(&maps, &request, threads)).map_err(|error| match error {
         MapError::Io(_, error) => PyErr::from(error),
         MapError::Unreadable(place, reason) => PyValueError::new_err((place, reason.0)),
     })?;
@@ -77,8 +77,8 @@ fn bytes_of<'py, T: Copy, const N: usize>(
     values: &[T],
     bytes: impl Fn(T) -> [u8; N],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, N * values.len(), |all| {
-        for (place, &value) in all.chunks_exact_mut(N).zip(values) {
+    PyBytes::new_with(py, N * values.len(), |buffer| {
+        for (place, &value) in buffer.chunks_exact_mut(N).zip(values) {
             place.copy_from_slice(&bytes(value));
         }
         Ok(())

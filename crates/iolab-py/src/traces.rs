@@ -21,38 +21,38 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Names of a dimension that a summary gives.
+/// Maximum number of names of a dimension in a summary.
 const LARGEST: usize = 20;
 
 type Where = Option<BTreeMap<String, Vec<String>>>;
 
-fn refused(error: TraceError) -> PyErr {
+fn value_error(error: TraceError) -> PyErr {
     PyValueError::new_err(error.0)
 }
 
 fn filter(conditions: &Where) -> PyResult<Filter> {
     let conditions = conditions.iter().flatten().map(|(key, words)| (key.as_str(), words.as_slice()));
-    Filter::new(conditions).map_err(refused)
+    Filter::new(conditions).map_err(value_error)
 }
 
-/// Work without the interpreter's lock, on a thread of its own, so that Ctrl-C is heard meanwhile, even while that thread
+/// Runs `work` without the interpreter lock on a separate thread, so that Ctrl-C works even while that thread
 /// waits for a pipe.
-fn obeying_signals<T: Send + 'static>(
+fn run_interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&AtomicBool) -> Result<T, TraceError> + Send + 'static,
 ) -> PyResult<T> {
     let stop = Arc::new(AtomicBool::new(false));
     let (done, mut finished) = mpsc::channel();
-    let theirs = Arc::clone(&stop);
+    let thread_stop = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // nobody listens any more after a signal
-        let _ = done.send(work(&theirs));
+        // after a signal there is no receiver
+        let _ = done.send(work(&thread_stop));
     });
     loop {
         let (result, receiver) = py.detach(move || (finished.recv_timeout(Duration::from_millis(100)), finished));
         finished = receiver;
         match result {
-            Ok(result) => return result.map_err(refused),
+            Ok(result) => return result.map_err(value_error),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(PyRuntimeError::new_err("the native reader panicked: this is a defect of iolab"))
@@ -65,7 +65,7 @@ fn obeying_signals<T: Send + 'static>(
     }
 }
 
-/// What every reader counted.
+/// Adds the counts of the reader.
 fn put_ledger<S>(out: &Bound<'_, PyDict>, scanned: &Scanned<S>, trace: &Trace) -> PyResult<()> {
     let ledger = &scanned.work.ledger;
     out.set_item("format", trace.format)?;
@@ -89,17 +89,19 @@ pub fn trace_ops() -> Vec<&'static str> {
     Op::ALL.map(Op::name).to_vec()
 }
 
-/// Format of the trace at `path`, None where none is recognised.
+/// Format of the trace at `path`, None if it is unknown.
 #[pyfunction]
 pub fn trace_detect(py: Python<'_>, path: &str) -> PyResult<Option<&'static str>> {
     if path == "-" {
-        return Err(PyValueError::new_err("standard input cannot be looked at beforehand: what is read of it is gone"));
+        return Err(PyValueError::new_err(
+            "the format of standard input cannot be detected beforehand: input that is read cannot be read again",
+        ));
     }
-    let found = py.detach(|| input::open(path).map(|input| trace::detect(&input.head, &input.name)));
-    found.map_err(refused)
+    let format = py.detach(|| input::open(path).map(|input| trace::detect(&input.head, &input.name)));
+    format.map_err(value_error)
 }
 
-/// What a trace holds, counted in one pass.
+/// Summary of a trace, in one pass.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, columns=None, r#where=None))]
 pub fn trace_summary<'py>(
@@ -110,7 +112,7 @@ pub fn trace_summary<'py>(
     r#where: Where,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filter = filter(&r#where)?;
-    let (trace, mut scanned) = obeying_signals(py, move |stop| {
+    let (trace, mut scanned) = run_interruptible(py, move |stop| {
         let mut trace = Trace::open(&path, format.as_deref(), columns.as_deref())?;
         let scanned = scan(&mut trace, |work| Summary::new(filter.clone(), work), None, stop)?;
         let seen = scanned.sink.events + scanned.sink.skipped;
@@ -180,7 +182,7 @@ fn percentiles<'py>(py: Python<'py>, distribution: &Distribution) -> PyResult<Op
     Ok(Some(out))
 }
 
-/// Histograms of `y` per interval of time, straight from the trace.
+/// Histograms of `y` per interval of time, directly from the trace.
 #[pyfunction]
 #[pyo3(signature = (path, y, *, format=None, columns=None, r#where=None, bits=3, interval_ns=None, columns_wanted=400, y_low=None,
     y_high=None, linear_buckets=None, weight="count"))]
@@ -201,7 +203,7 @@ pub fn trace_heatmap<'py>(
     weight: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let filter = filter(&r#where)?;
-    let default = Spec::new(Y::of_name(y).map_err(refused)?);
+    let default = Spec::new(Y::of_name(y).map_err(value_error)?);
     let spec = Spec {
         bits,
         interval_ns,
@@ -209,11 +211,11 @@ pub fn trace_heatmap<'py>(
         low: y_low,
         high: y_high,
         linear_buckets: linear_buckets.or(default.linear_buckets),
-        weight: Weight::of_name(weight).map_err(refused)?,
+        weight: Weight::of_name(weight).map_err(value_error)?,
         ..default
     };
-    spec.check().map_err(refused)?;
-    let (trace, map, scanned) = obeying_signals(py, move |stop| {
+    spec.check().map_err(value_error)?;
+    let (trace, map, scanned) = run_interruptible(py, move |stop| {
         let mut trace = Trace::open(&path, format.as_deref(), columns.as_deref())?;
         let (map, scanned) = heatmap::heatmap(&mut trace, &spec, &filter, None, stop)?;
         trace.refuse_unread(map.tally.seen(), &scanned.work.ledger, &scanned.lines_of_block)?;
@@ -261,18 +263,18 @@ fn bytes<'py, T: Copy, const N: usize>(
 /// The events of a trace, in batches.
 #[pyclass]
 pub struct TraceEvents {
-    trace: Mutex<Trace>, // never waited for; it makes the class fit for threads
+    trace: Mutex<Trace>, // never locked; makes the class Send and Sync
     work: Work,
     batch: Batch,
-    wanted: usize,
+    batch_rows: usize,
     ended: bool,
-    /// Rows given so far.
+    /// Rows returned so far.
     rows: u64,
-    /// Names of each dimension that were given already.
-    given: [usize; DIMENSIONS],
+    /// Number of names of each dimension that were already returned.
+    returned_names: [usize; DIMENSIONS],
 }
 
-/// The events themselves, in batches, in the order of the trace.
+/// Returns the events in batches, in the order of the trace.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, columns=None, r#where=None, batch=65536))]
 pub fn trace_events(
@@ -284,17 +286,17 @@ pub fn trace_events(
     batch: usize,
 ) -> PyResult<TraceEvents> {
     let filter = filter(&r#where)?;
-    let trace = py.detach(|| Trace::open(path, format, columns)).map_err(refused)?;
+    let trace = py.detach(|| Trace::open(path, format, columns)).map_err(value_error)?;
     let mut work = Work::default();
     let events = Batch::new(filter, &mut work);
     Ok(TraceEvents {
         trace: Mutex::new(trace),
         work,
         batch: events,
-        wanted: batch.max(1),
+        batch_rows: batch.max(1),
         ended: false,
         rows: 0,
-        given: [0; DIMENSIONS],
+        returned_names: [0; DIMENSIONS],
     })
 }
 
@@ -305,7 +307,7 @@ impl TraceEvents {
     }
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        while !self.ended && self.batch.rows() < self.wanted {
+        while !self.ended && self.batch.rows() < self.batch_rows {
             let Self { trace, work, batch, .. } = self;
             let trace = trace.get_mut().map_err(|_| PyRuntimeError::new_err("an earlier batch failed"))?;
             let more = py.detach(|| trace.step(work, batch));
@@ -315,7 +317,7 @@ impl TraceEvents {
         self.rows += self.batch.rows() as u64;
         if self.ended {
             let trace = self.trace.get_mut().map_err(|_| PyRuntimeError::new_err("an earlier batch failed"))?;
-            trace.refuse_unread(self.rows + self.batch.skipped, &self.work.ledger, &[]).map_err(refused)?;
+            trace.refuse_unread(self.rows + self.batch.skipped, &self.work.ledger, &[]).map_err(value_error)?;
             if self.batch.rows() == 0 {
                 return Ok(None);
             }
@@ -349,10 +351,10 @@ impl TraceEvents {
             out.set_item(name, bytes(py, values, |value| value.to_le_bytes()))?;
             out.set_item(format!("{name}_valid"), PyBytes::new(py, valid))?;
             let table = self.work.names.table(dimension);
-            let given = &mut self.given[dimension as usize];
-            let new = (*given..table.len()).map(|id| iolab_core::names::text(table.name(id as u32)));
+            let returned = &mut self.returned_names[dimension as usize];
+            let new = (*returned..table.len()).map(|id| iolab_core::names::text(table.name(id as u32)));
             out.set_item(format!("{name}_names"), PyList::new(py, new.collect::<Vec<_>>())?)?;
-            *given = table.len();
+            *returned = table.len();
         }
         let ledger = &self.work.ledger;
         out.set_item("damaged", ledger.damaged)?;

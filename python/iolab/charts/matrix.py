@@ -102,7 +102,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
 def _text(cell: Cell | None, scale: Scale) -> str:
     if cell is None or cell.estimate.value is None:
         return "—"
-    return f"{scale.brief(cell.estimate.value)}{words.star(cell.estimate)} {words.symbol(scale.symbol)}".rstrip()
+    return f"{scale.brief(cell.estimate.value)}{words.star(cell.estimate)} {scale.symbol}".rstrip()
 
 
 def _score(cell: Cell | None, scale: float) -> float:

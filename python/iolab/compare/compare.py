@@ -331,12 +331,17 @@ def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str |
                 where="--unit",
                 hint=f"it is stored in {metric.unit or 'numbers'}",
             )
-        return unit_of_user.symbol
+        return _symbol_of(unit_of_user.symbol)
     published = {
         run.observations[metric.name].source_unit for run in runs if metric.name in run.observations
     }
     judged = any(run.plan.status != "published" for run in runs)
-    return None if judged or len(published) != 1 else published.pop()
+    return None if judged or len(published) != 1 else _symbol_of(published.pop())
+
+
+def _symbol_of(symbol: str) -> str:
+    """A unit as texts and charts write it: a microsecond with its Greek letter."""
+    return "µs" if symbol == "us" else symbol
 
 
 def metric_of(name: str, runs: Sequence[Run]) -> Metric:

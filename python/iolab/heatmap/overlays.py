@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import UsageError
 from ..recording.base.counts import HeatCounts
@@ -17,6 +18,9 @@ PERCENTILES = (0.5, 0.9, 0.99)
 TAILS = (0.5, 0.9, 0.99, 0.999, 1.0)
 TAIL_NAMES = ("p50", "p90", "p99", "p99.9", "max", "mean")
 """Lines of `tails`, the mean last."""
+THIN, LEAST_COLUMNS = 0.1, 20
+"""A column at an end is thin with less than this share of the I/Os of the median column, where
+there are at least so many columns."""
 
 
 def names(percentiles: Sequence[float] = PERCENTILES) -> list[str]:
@@ -57,8 +61,9 @@ class Tails:
     """Percentiles of a map over time.
 
     Attributes:
-        values: by line (`TAIL_NAMES`) and column, nan in columns without I/Os. overall: of each
-        line over all columns together. notes: lines that most columns have too few I/Os for.
+        values: by line (`TAIL_NAMES`) and column, nan in columns without I/Os. A thin column at an
+        end has its maximum alone. overall: of each line over all columns together. notes: thin
+        columns, and lines that most columns have too few I/Os for.
     """
 
     values: Floats
@@ -81,16 +86,31 @@ def tails(counts: HeatCounts, *, where: str, hint: str) -> Tails:
             hint=f"ask for a statistic of I/Os, such as io.ops[{counts.y}]",
         )
     joined = counts.coarser(columns=max(1, counts.columns))
-    return Tails(
-        lines(counts, counts.columns, TAILS), lines(joined, 1, TAILS)[:, 0], tuple(_few(counts))
+    values = lines(counts, counts.columns, TAILS)
+    totals = np.zeros(counts.columns, dtype=np.int64)
+    np.add.at(totals, counts.column, counts.count)
+    ends = _thin_ends(totals)
+    for end in ends:
+        values[[name != "max" for name in TAIL_NAMES], end] = np.nan
+    thin = (
+        f"the {'last' if end else 'first'} column has {totals[end]} I/Os: only their maximum is shown"
+        for end in ends
     )
+    return Tails(values, lines(joined, 1, TAILS)[:, 0], (*_few(totals[totals > 0]), *thin))
 
 
-def _few(counts: HeatCounts) -> list[str]:
+def _thin_ends(totals: npt.NDArray[np.int64]) -> list[int]:
+    """The first column (0) and the last (-1), where they have few I/Os: a recording begins or ends
+    within them. All percentiles of such a column are nearly one value. totals: I/Os by column."""
+    with_ios = totals[totals > 0]
+    if len(with_ios) < LEAST_COLUMNS:
+        return []
+    return [end for end in (0, -1) if 0 < totals[end] < THIN * np.median(with_ios)]
+
+
+def _few(totals: npt.NDArray[np.int64]) -> list[str]:
     """Notes on percentiles that columns have too few I/Os for. Of fewer than 1 / (1 - q) I/Os the
-    percentile q is the maximum."""
-    _, starts = np.unique(counts.column, return_index=True)
-    totals = np.add.reduceat(counts.count, starts) if len(starts) else counts.count
+    percentile q is the maximum. totals: I/Os of the columns that have some."""
     notes = []
     for name, share in zip(TAIL_NAMES, TAILS, strict=False):
         if not 0.9 < share < 1:

@@ -82,19 +82,19 @@ def assemble(
     if selection is not None:
         # the others are listed as metrics without a section
         comparisons, further = [selection.of(comparison) for comparison in comparisons], []
-    drawn: Source = results if selection is None else Shown(results, selection.variants)
+    selected_results: Source = results if selection is None else Shown(results, selection.variants)
     datasets = Datasets()
     sections = []
     for comparison in comparisons:
         begin(f"drawing {comparison.metric.name}")
         sections.append(metric_section(comparison, places, datasets, charts=True, lines=lines))
     begin("drawing throughput against latency")
-    sections += view_sections(drawn, comparisons, datasets, references)
+    sections += view_sections(selected_results, comparisons, datasets, references)
     if published is not None:
         sections += beside_sections(results, comparisons, published, places, datasets)
     begin("comparing steps and windows")
-    sections += step_sections(drawn, baseline_of(results), datasets, references)
-    sections += window_sections(drawn, places, datasets)
+    sections += step_sections(selected_results, baseline_of(results), datasets, references)
+    sections += window_sections(selected_results, places, datasets)
     sections += [
         metric_section(comparison, places, datasets, charts=False)
         for comparison in compare_metrics(results, further, begin)
@@ -147,8 +147,8 @@ def assemble(
 def _elsewhere(results: Source, sections: Sequence[Section]) -> list[str]:
     """Metrics that were observed and have no section: single devices, plain facts, and what no cell
     has a value of."""
-    shown = {section.name for section in sections}
-    return [name for name in results.metrics() if name not in shown]
+    section_names = {section.name for section in sections}
+    return [name for name in results.metrics() if name not in section_names]
 
 
 def _variants(results: Source, comparisons: Sequence[Comparison]) -> list[VariantInfo]:
@@ -185,23 +185,23 @@ def _details(results: Source, base: Path | None) -> Details:
     """Observations and series of every run; single devices' series leave where the file would grow
     too large."""
     texts, bases = Texts(), TimeBases()
-    drawn, spans = [], []
+    run_strips, spans = [], []
     for run in results.runs:
         series = results.series(run.id)
-        drawn.append(strips(series, bases))
+        run_strips.append(strips(series, bases))
         spans.append(stall_spans(run, series))
     left_out = ""
     if (
-        sum(len(line.values) for found in drawn for strip in found for line in strip.lines)
+        sum(len(line.values) for of_run in run_strips for strip in of_run for line in strip.lines)
         > MOST_READINGS
     ):
-        drawn = [without_devices(found) for found in drawn]
+        run_strips = [without_devices(of_run) for of_run in run_strips]
         left_out = "Series of single devices are left out, they would make this file too large; the evidence has them."
-    found = [
+    details = [
         run_detail(run, texts, of_run, of_stalls, results=results.path, base=base)
-        for run, of_run, of_stalls in zip(results.runs, drawn, spans, strict=True)
+        for run, of_run, of_stalls in zip(results.runs, run_strips, spans, strict=True)
     ]
-    return Details(texts=texts.texts, times=bases.times, runs=found, left_out=left_out)
+    return Details(texts=texts.texts, times=bases.times, runs=details, left_out=left_out)
 
 
 def stall_spans(run: Run, series: Sequence[Series]) -> list[tuple[float, float]]:

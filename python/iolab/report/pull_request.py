@@ -64,8 +64,8 @@ def pull_request_markdown(
         lines += ["", renderer.render(replace(comparison, warnings=new)).rstrip("\n")]
     lines += ["", "### Environment", ""]
     facts = {fact.name: ", ".join(fact.values) for fact in environment(results)}
-    known = {**machine, **{name: facts[name] for name in FACTS if name in facts}}
-    lines += [f"- {markdown(name)}: {markdown(value)}" for name, value in known.items()]
+    all_facts = {**machine, **{name: facts[name] for name in FACTS if name in facts}}
+    lines += [f"- {markdown(name)}: {markdown(value)}" for name, value in all_facts.items()]
     lines += ["", EMULATED] if is_emulated else []
     lines += ["", "### Repeat", "", f"    {shlex.join(command)}", ""]
     return "\n".join(lines)

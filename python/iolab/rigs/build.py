@@ -39,6 +39,8 @@ _NEEDED = {
     "unshare": "util-linux",
     "qemu-system-x86_64": "qemu-system-x86",
 }
+# A command ends with its caller, so that no compiler works on the files of the next call.
+_WITH_CALLER = ("setpriv", "--pdeathsig", "KILL")
 # A mount space of its own: whatever becomes of the build, no mount is left.
 _APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
 _INSIDE = (
@@ -75,7 +77,7 @@ class Builder:
             return [Done(name, None) for name in self._digests()]
         self._check()
         self._home.mkdir(parents=True, exist_ok=True)
-        with self.locked():
+        with self.lock():
             mirror, digests = find_mirror(), self._digests()
             if not (self._home / IMAGE).exists():
                 (self._stamps / "image.json").unlink(missing_ok=True)
@@ -100,7 +102,7 @@ class Builder:
         """The system that the image is made of."""
         return self._tree
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Lock the rig against other builds and starts; RunError if it is locked."""
         return _lock_file(self._home / "lock", "is being built by another iolab")
 
@@ -414,7 +416,7 @@ class Builder:
             file.flush()
             begin = file.tell()
             done = subprocess.run(
-                list(command),
+                [*_WITH_CALLER, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -447,6 +449,12 @@ def first_error(said: str) -> str:
         r"^(\S+): fatal error: (.+)$", said, re.MULTILINE
     )
     return f"{match[1].removeprefix('/build/source/')}: {match[2][:200]}" if match else ""
+
+
+def delete_leftovers(directory: Path, prefix: str) -> None:
+    """Delete the temporary directories of calls that were killed. The rig is locked."""
+    for leftover in directory.glob(f"{prefix}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def own_builds(home: Path) -> dict[str, str]:

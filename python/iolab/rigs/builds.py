@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from ..errors import RunError, UsageError
 from ..hosts.kinds.rig import KERNELS, rig_home
 from ..untrusted_text import visible
-from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
+from .build import BUILD_FILE, OWN_BUILDS, Builder, Done, delete_leftovers
 from .kernels import KernelMaker, KernelRecord, KernelRequest, find_kernel
 from .recipe import Rig
 from .source_tree import (
@@ -38,6 +38,7 @@ from .source_tree import (
 )
 
 SCHEMA = 1
+_FRESH, _FETCH = "fresh-", "fetch-"
 _USERLAND = ("cmd/", "lib/", "contrib/", "udev/", "etc/")
 """Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them
 would have no effect."""
@@ -203,7 +204,7 @@ class BuildMaker:
         begin = time.monotonic()
         place = self._home / request.name
         place.mkdir(parents=True, exist_ok=True)
-        with self._builder.locked():
+        with self._builder.lock():
             is_known = self.userland(request.base) is not None
             if self.userland(request.name) is not None:
                 raise UsageError(
@@ -211,8 +212,9 @@ class BuildMaker:
                 )
             self._said(f"{request.name}: sources")
             (place / "build.log").write_text("", "utf-8")
+            delete_leftovers(place, _FRESH)
             try:
-                with tempfile.TemporaryDirectory(dir=place, prefix="fresh-") as directory:
+                with tempfile.TemporaryDirectory(dir=place, prefix=_FRESH) as directory:
                     fresh = Path(directory)
                     revision = self.fetch(request, fresh)
                     digest = ""
@@ -282,7 +284,9 @@ class BuildMaker:
         """The sources into an empty directory; the git revision they are of, empty where they are
         of none."""
         if is_known:
-            shutil.copytree(self._fetched(request.base), fresh, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(
+                self._fetch_base(request.base), fresh, symlinks=True, dirs_exist_ok=True
+            )
             return ""
         if not Path(request.base).exists():
             names = ", ".join(
@@ -299,7 +303,7 @@ class BuildMaker:
             )
         return fetch_sources(request, fresh)
 
-    def _fetched(self, base: str) -> Path:
+    def _fetch_base(self, base: str) -> Path:
         """The sources of a build of the recipe, fetched once."""
         place = (
             self._home.parent
@@ -307,7 +311,8 @@ class BuildMaker:
             / f"{base}-{(self._of_recipe / base / 'version').read_text('utf-8').strip()}"
         )
         if not place.exists():
-            with tempfile.TemporaryDirectory(dir=self._home.parent, prefix="fetch-") as directory:
+            delete_leftovers(self._home.parent, _FETCH)
+            with tempfile.TemporaryDirectory(dir=self._home.parent, prefix=_FETCH) as directory:
                 inside = self._builder.tree / "rig"
                 inside.mkdir(exist_ok=True)
                 shutil.copy(

@@ -186,7 +186,7 @@ class HostBuildMaker:
                 fresh.mkdir()
                 scripts.mkdir()
                 self._notify(f"{name}: sources")
-                with self._builder.locked() if userland else contextlib.nullcontext():
+                with self._builder.lock() if userland else contextlib.nullcontext():
                     revision = self._local.fetch(request, fresh)
                 self._prepare(name)
                 with self._directory.lock(scripts) as lock:

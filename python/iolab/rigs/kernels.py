@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import RunError, UsageError
 from ..hosts.kinds.rig import KERNEL_FILE, KERNELS, OWN_KERNEL, kernel_names
-from .build import Builder
+from .build import Builder, delete_leftovers
 from .recipe import Rig
 from .source_tree import (
     BUILD_NAME,
@@ -32,6 +32,9 @@ from .source_tree import (
 )
 
 SCHEMA = 1
+_FRESH, _NEW = "fresh-", ".new-"
+_MAKEFILES = ("Kbuild", "Kconfig", "Makefile")
+"""Files at the top of every source tree of Linux."""
 _PACKAGE = re.compile(r"(linux-image-[a-z0-9.+-]+)(?:/([a-z0-9-]+))?")
 
 
@@ -153,7 +156,7 @@ class KernelMaker:
         disk, or a kernel that the rig has already. An earlier kernel of packages remains then."""
         begin = time.monotonic()
         place = self._home / request.name
-        with self._builder.locked():
+        with self._builder.lock():
             place.mkdir(parents=True, exist_ok=True)
             (place / "build.log").write_text("", "utf-8")
             try:
@@ -177,7 +180,8 @@ class KernelMaker:
     def _unpack(self, request: KernelRequest, place: Path) -> KernelRecord:
         """A kernel from packages. It is unpacked next to the old one."""
         self._notify(f"{request.name}: packages")
-        with tempfile.TemporaryDirectory(dir=self._home, prefix=".new-") as directory:
+        delete_leftovers(self._home, _NEW)
+        with tempfile.TemporaryDirectory(dir=self._home, prefix=_NEW) as directory:
             fresh = Path(directory)
             self._builder.open_packages()
             try:
@@ -194,12 +198,18 @@ class KernelMaker:
         """A kernel from a source tree. Its objects remain, so that only changed files are compiled
         the next time."""
         self._notify(f"{request.name}: sources")
+        delete_leftovers(place, _FRESH)
         source = place / "root/usr/src/linux"
         source.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=place, prefix="fresh-") as directory:
+        with tempfile.TemporaryDirectory(dir=place, prefix=_FRESH) as directory:
             fetch_sources(tree, Path(directory))
             for patch in tree.patches:
                 apply_patch(patch, Path(directory))
+            for name in _MAKEFILES:
+                if not (Path(directory) / name).is_file():
+                    raise UsageError(
+                        f"is not a source tree of Linux: it has no {name}", where=tree.base
+                    )
             configuration = Path(tree.base) / ".config"  # which git ignores
             if configuration.is_file() and not tree.revision:
                 shutil.copy(configuration, Path(directory) / ".config")

@@ -82,8 +82,7 @@ def up(
                     state = _plan(rig, name, address, choice.accelerator, options, version)
                     states.append(_start(state, options))
         for state in states:
-            _await(state)
-            _check_kernel(state)
+            await_machine(state)
         if options.link is not None:
             _connect(states, find_network(options.link.network))
     except BaseException:
@@ -135,8 +134,7 @@ def restart(name: str, kernel: str) -> RigState:
         end_process(state.pid, state.started)
         version = image_version(state.rig) or state.version
         state = _launch(replace(state, kernel=kernel, version=version), words, home)
-    _await(state)
-    _check_kernel(state)
+    await_machine(state)
     if state.network:
         _connect([state], find_network(state.network))
     return state
@@ -289,8 +287,16 @@ def _pass_on_niceness(pid: int) -> None:
         Path(f"/proc/{pid}/autogroup").write_text(str(os.getpriority(os.PRIO_PROCESS, 0)), "ascii")
 
 
-def _await(state: RigState) -> None:
-    """Wait until sshd answers and the system has started."""
+def await_machine(state: RigState) -> None:
+    """Wait until sshd of a machine answers and its system has started.
+
+    Raises RunError where it ends or panics, has not started in time, or runs another kernel.
+    """
+    _await_system(state)
+    _check_kernel(state)
+
+
+def _await_system(state: RigState) -> None:
     begin = time.monotonic()
     while not _greets(state.port):
         _check_start(state, begin, "no answer")

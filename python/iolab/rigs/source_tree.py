@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import RunError, UsageError
+from ..files import write_atomically
 from ..untrusted_text import visible
 
 BUILD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -171,6 +172,11 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
     before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
     now = file_digests(fresh)
     source.mkdir(exist_ok=True)
+    if before:
+        # if this call is killed, the next one must not take its files for those of the call before
+        doubtful = {**before, **now}
+        unchanged = {name: digest for name, digest in before.items() if now.get(name) == digest}
+        write_atomically(manifest, json.dumps({**dict.fromkeys(doubtful, ""), **unchanged}) + "\n")
     for path in sorted(fresh.rglob("*")):
         name = path.relative_to(fresh).as_posix()
         target = source / name
@@ -190,7 +196,7 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
                 os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     for name in set(before) - set(now):
         (source / name).unlink(missing_ok=True)
-    manifest.write_text(json.dumps(now) + "\n", "utf-8")
+    write_atomically(manifest, json.dumps(now) + "\n")
     return tree_digest(now)
 
 

@@ -52,6 +52,7 @@ class Preview:
         builds: name to the sources of each build that cells use.
         no_profiles: why runs for profiles would be left out; None if there are none, or if they
         would be made.
+        notes: what a user should know about loads.
     """
 
     study: Study
@@ -61,6 +62,7 @@ class Preview:
     problems: tuple[str, ...]
     no_profiles: str | None = None
     builds: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """As plain data: base units, the runs in order."""
@@ -90,6 +92,7 @@ class Preview:
             "problem": "; ".join(self.problems) or None,
             "problems": list(self.problems),
             "no_profiles": self.no_profiles,
+            "notes": list(self.notes),
             "runs": [
                 {
                     "number": run.number,
@@ -158,4 +161,5 @@ def preview(
         tuple(problems),
         no_profiles,
         equipment.builds.sources,
+        tuple(equipment.load_notes()),
     )

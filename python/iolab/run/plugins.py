@@ -204,12 +204,18 @@ class Equipment:
         """Kinds of workloads that run on a host."""
         return list(dict.fromkeys(cell.workload_kind for cell in self._cells_on(name)))
 
-    def notes(self) -> list[str]:
-        """What a user should know about targets and loads, each thing once."""
-        loads = (note for workload in self._workloads.values() for note in workload.notes())
+    def load_notes(self) -> list[str]:
+        """What a user should know about loads, each thing once."""
         return list(
-            dict.fromkeys([*(note for target in self.targets for note in target.notes()), *loads])
+            dict.fromkeys(
+                note for workload in self._workloads.values() for note in workload.notes()
+            )
         )
+
+    def notes(self) -> list[str]:
+        """What a user should know about opened targets and loads, each thing once."""
+        of_targets = [note for target in self.targets for note in target.notes()]
+        return list(dict.fromkeys([*of_targets, *self.load_notes()]))
 
     def room(self, target: Target) -> int:
         """Largest room that a cell of the target asks for, in bytes."""

@@ -18,7 +18,7 @@ from pydantic import Field
 from ..clock import Clock
 from ..hosts.base.host import Host
 from ..hosts.base.options import Options
-from .beside import Beside
+from .background_process import BackgroundProcess
 
 FILE = "iostat.json"
 
@@ -38,7 +38,7 @@ class IostatOptions(Options):
     ]
 
 
-class IostatSource(Beside):
+class IostatSource(BackgroundProcess):
     """sysstat's iostat in JSON, a report a second (the one since boot counts as a reading); ended
     by SIGINT, upon which it closes its brackets."""
 

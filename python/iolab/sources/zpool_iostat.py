@@ -26,7 +26,7 @@ from ..clock import Clock
 from ..errors import RunError
 from ..hosts.base.host import Host
 from ..hosts.base.options import Options
-from .beside import Beside
+from .background_process import BackgroundProcess
 from .zfs_pools import pools_to_watch
 
 
@@ -41,7 +41,7 @@ class ZpoolOptions(Options):
     )
 
 
-class ZpoolProcess(Beside):
+class ZpoolProcess(BackgroundProcess):
     """A shell that writes the log's head and then lets zpool speak, or asks it again and again."""
 
     options: ClassVar[type[Options]] = ZpoolOptions

@@ -259,9 +259,9 @@ def _over_time(frame: Frame, numbers: Numbers) -> Series | Stack:
     base_ns, interval_ns, columns, span = axis.base_ns, axis.interval_ns, axis.columns, axis.span
     notes = (*frame.notes, *numbers.notes)
     column, amount = int64s(sums["c"]), int64s(sums["n"])
-    lacking = int(int64s(sums["lacking"]).sum())
-    if lacking:
-        notes = (*notes, f"{lacking} I/Os without a size add nothing")
+    without_size = int(int64s(sums["lacking"]).sum())
+    if without_size:
+        notes = (*notes, f"{without_size} I/Os without a size add nothing")
     seconds = _seconds(recorded, base_ns, interval_ns, columns)
     lengths = (
         span[1] - span[0] if recorded is None else sum(until - first for first, until in recorded)

@@ -326,8 +326,8 @@ def _divide(frame: Frame, tiers: Sequence[Tier], refusals: list[tuple[str, str]]
         for tier, _ in covered
         if spans_by_tier[tier.name]
     )
-    spare = tuple(tier.name for tier, _ in covered if not spans_by_tier[tier.name])
-    return Plan(frame, tiers[0].name, steps, tuple(refusals), spare)
+    unused_tiers = tuple(tier.name for tier, _ in covered if not spans_by_tier[tier.name])
+    return Plan(frame, tiers[0].name, steps, tuple(refusals), unused_tiers)
 
 
 def _divide_spans(covered: Sequence[tuple[Tier, Sequence[Span]]]) -> list[tuple[Span, list[Tier]]]:

@@ -318,7 +318,7 @@ def test_host_is_a_condition_and_a_dimension(
     _, archive = fleet
     chosen = archived(archive)
     asked = FleetStatistic.parse('io.ops[host=db1,"web"][op=write][host!=web]')
-    assert [item.archived.host for item in asked.chosen(chosen)] == ["db1"]
+    assert [item.archived.host for item in asked.select(chosen)] == ["db1"]
     assert str(asked.statistic) == "io.ops[op=write]"
     answer = who_of_fleet(
         chosen, FleetStatistic.parse("io.ops[latency]"), "latency", Rectangle(low=10**6), top=5
@@ -337,7 +337,7 @@ def test_hosts_that_can_not_be_chosen(
     fleet: tuple[dict[str, Recording], Archive], text: str
 ) -> None:
     with pytest.raises(UsageError):
-        FleetStatistic.parse(text).chosen(archived(fleet[1]))
+        FleetStatistic.parse(text).select(archived(fleet[1]))
 
 
 def test_rows_of_a_killed_push_are_in_no_answer(

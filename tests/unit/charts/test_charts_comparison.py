@@ -166,7 +166,7 @@ def test_an_interval_alone_is_a_bar() -> None:
 def test_published_units_are_kept() -> None:
     chart = over_load(published("write.lat.mean"))
     assert "(ms)" in "".join(str(one["title"]) for one in channel(chart, "y"))
-    given = repeated(metric="write.lat.mean", shown_unit="us")
+    given = repeated(metric="write.lat.mean", shown_unit="µs")
     assert "(µs)" in "".join(str(one["title"]) for one in channel(over_load(given), "y"))
 
 

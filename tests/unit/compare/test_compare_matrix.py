@@ -64,7 +64,7 @@ def test_values_beyond_a_gib_keep_their_digits_as_in_the_chart() -> None:
 
 
 def test_a_unit_or_a_precision_that_was_asked_for_is_kept() -> None:
-    assert "1.603 GiB/s @ 22.35 us" in render_matrix(*both(RUNS, bw="GiB/s", lat="us"), "text")
+    assert "1.603 GiB/s @ 22.35 µs" in render_matrix(*both(RUNS, bw="GiB/s", lat="us"), "text")
     assert "1641.00 MiB/s @ 22.35 µs" in render_matrix(*both(RUNS), "text", precision=2)
 
 

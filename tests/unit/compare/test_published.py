@@ -99,7 +99,7 @@ def test_the_tables_of_447_as_printed(root: Path, tmp_path: Path) -> None:
     text = registry.load("renderer", "text")().render(
         compare(runs, "write.lat.mean", baseline="master"), precision=6
     )
-    assert "(us)" in text
+    assert "(µs)" in text
     assert "  1024  136652.201991  80666.133399  69367.425602  77832.761925" in text
     assert "+88.962492 %" in registry.load("renderer", "text")().render(
         compare(runs, "write.iops"), precision=6
@@ -123,8 +123,8 @@ def test_the_compressibility_matrix_in_its_printed_shape(root: Path, tmp_path: P
     text = render_matrix(compare(runs, "write.bw"), compare(runs, "write.lat.mean"), "text")
     lines = [line.split("  ") for line in text.splitlines()]
     cells = [[part.strip() for part in line if part.strip()] for line in lines]
-    assert ["1", "1623 MiB/s @ 45 us", "1756 MiB/s @ 50 us", "2491 MiB/s @ 44 us"] in cells
-    assert ["9", "2674 MiB/s @ 379 us", "2332 MiB/s @ 447 us", "6348 MiB/s @ 168 us"] in cells
+    assert ["1", "1623 MiB/s @ 45 µs", "1756 MiB/s @ 50 µs", "2491 MiB/s @ 44 µs"] in cells
+    assert ["9", "2674 MiB/s @ 379 µs", "2332 MiB/s @ 447 µs", "6348 MiB/s @ 168 µs"] in cells
 
 
 def test_time_outside_io_of_the_compressibility_study_is_noted_not_held_against_it(

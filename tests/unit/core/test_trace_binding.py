@@ -141,7 +141,7 @@ def test_compressed(log: Path, pack: Any) -> None:
     packed.write_bytes(packed.read_bytes()[:-9])
     cut = _core.trace_summary(str(packed))
     assert cut["damaged"] == 1
-    assert "damaged or cut" in cut["damaged_examples"][0][1]
+    assert "damaged or truncated" in cut["damaged_examples"][0][1]
 
 
 def test_standard_input(log: Path) -> None:
@@ -158,14 +158,14 @@ def test_standard_input(log: Path) -> None:
         (lambda path: _core.trace_summary(str(path / "absent")), "no such file"),
         (lambda path: _core.trace_summary(str(path)), "is a directory"),
         (lambda path: _core.trace_summary(str(path / "empty")), "empty"),
-        (lambda path: _core.trace_summary(str(path / "noise")), "no trace that is known"),
+        (lambda path: _core.trace_summary(str(path / "noise")), "unknown trace format"),
         (lambda path: _core.trace_summary(str(path / "log"), "fio"), "no format"),
         (lambda path: _core.trace_summary(str(path / "log"), None, "time:fortnight"), "no unit"),
         (
             lambda path: _core.trace_summary(str(path / "log"), where={"colour": ["red"]}),
             "no condition",
         ),
-        (lambda path: _core.trace_heatmap(str(path / "log"), "colour"), "latency, offset and size"),
+        (lambda path: _core.trace_heatmap(str(path / "log"), "colour"), "latency, offset, size"),
         (lambda path: _core.trace_heatmap(str(path / "log"), "latency", bits=12), "bits"),
         (
             lambda path: _core.trace_heatmap(str(path / "log"), "latency", y_low=5, y_high=5),

@@ -5,9 +5,12 @@ compiled again, and every failure."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 import tarfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import IolabError, RunError, UsageError
+from iolab.files import write_atomically
 from iolab.hosts.kinds.rig import cache_home
 from iolab.rigs.build import Builder, first_error, own_builds
 from iolab.rigs.builds import (
@@ -341,6 +345,86 @@ def test_files_that_are_equal_keep_their_time(tmp_path: Path) -> None:
     (fresh / "module/arc.c").touch()
     assert update_tree(fresh, tmp_path / "at", tmp_path / "files.json") == digest
     assert {path: path.lstat().st_mtime_ns for path in (tmp_path / "at").rglob("*")} == times
+
+
+def test_files_of_a_call_that_was_killed_are_not_taken_for_those_of_the_call_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh, at, manifest = source(tmp_path / "fresh"), tmp_path / "at", tmp_path / "files.json"
+    digest = update_tree(fresh, at, manifest)
+    original = (fresh / "module/zil.c").read_text()
+    (fresh / "module/zil.c").write_text("patched")
+    (fresh / "module/added.c").write_text("added")
+    writes: list[Path] = []
+
+    def killed(path: Path, content: str) -> None:
+        writes.append(path)
+        if len(writes) == 2:
+            raise KeyboardInterrupt
+        write_atomically(path, content)
+
+    monkeypatch.setattr("iolab.rigs.source_tree.write_atomically", killed)
+    with pytest.raises(KeyboardInterrupt):
+        update_tree(fresh, at, manifest)
+    assert (at / "module/zil.c").read_text() == "patched"
+    monkeypatch.undo()
+    (fresh / "module/zil.c").write_text(original)
+    (fresh / "module/added.c").unlink()
+    assert update_tree(fresh, at, manifest) == digest
+    assert (at / "module/zil.c").read_text() == original
+    assert not (at / "module/added.c").exists()
+
+
+def test_what_a_killed_call_left_is_deleted(maker: Maker) -> None:
+    leftover = maker.home / "builds/base/fresh-killed/module"
+    leftover.mkdir(parents=True)
+    maker.make("base=2.3")
+    assert not leftover.parent.exists()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_the_compiler_ends_with_its_caller(tmp_path: Path) -> None:
+    """Killed by SIGKILL, which leaves no time to end it."""
+    script = (
+        "import pathlib, sys\n"
+        "from iolab.rigs.build import Builder\n"
+        "builder = Builder.__new__(Builder)\n"
+        "builder._run(['sh', '-c', 'echo $$ > pid; exec sleep 60'], 'x', pathlib.Path('log'))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path) as caller:
+        path = tmp_path / "pid"
+        while not (path.exists() and path.read_text().strip()):
+            assert caller.poll() is None
+            time.sleep(0.02)
+        compiler = int(path.read_text())
+        caller.kill()
+    deadline = time.monotonic() + 30
+    while is_alive(compiler) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_alive(compiler)
+
+
+def test_objects_of_a_killed_compiler_are_made_again(tmp_path: Path) -> None:
+    """With the line of the scripts that deletes them."""
+    for script in ("build.sh", "kernel.sh"):
+        place = tmp_path / script
+        place.mkdir()
+        old, torn = ("a.o", "a.c"), ("b.o", "b.ko", "libb.a", "b.c")
+        marker = place / ".iolab-compiling"
+        for number, name in enumerate((*old, marker.name, *torn)):
+            (place / name).touch()
+            os.utime(place / name, (1000 + number, 1000 + number))
+        text = (find_rig("openzfs").directory / script).read_text()
+        start = text.index("if [ -f .iolab-compiling ]")
+        line = text[start : text.index("touch .iolab-compiling")]
+        subprocess.run(["sh", "-ec", line], cwd=place, check=True)
+        assert {path.name for path in place.iterdir()} == {*old, marker.name, "b.c"}
 
 
 def test_the_first_error_is_the_compilers() -> None:

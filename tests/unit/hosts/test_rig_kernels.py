@@ -99,6 +99,14 @@ class KernelRig:
         return KernelMaker(self.rig, builder, lambda text: None).make(parse_kernel(text))
 
 
+def linux_tree(directory: Path) -> Path:
+    tree = directory / "linux"
+    tree.mkdir()
+    for name in ("Kbuild", "Kconfig", "Makefile"):
+        (tree / name).write_text("all:\n")
+    return tree
+
+
 @pytest.fixture
 def kernel_rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelRig:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -118,9 +126,7 @@ def test_a_kernel_of_packages_is_recorded(kernel_rig: KernelRig) -> None:
 def test_a_kernel_of_a_tree_keeps_its_objects_and_its_configuration(
     kernel_rig: KernelRig, tmp_path: Path
 ) -> None:
-    tree = tmp_path / "linux"
-    tree.mkdir()
-    (tree / "Makefile").write_text("all:\n")
+    tree = linux_tree(tmp_path)
     (tree / ".config").write_text("CONFIG_EXT4_FS=y\n")
     first = kernel_rig.add(f"mine={tree}")
     source = kernel_rig.home / "kernels/mine/root/usr/src/linux"
@@ -133,12 +139,33 @@ def test_a_kernel_of_a_tree_keeps_its_objects_and_its_configuration(
     assert (source / "main.o").exists()
 
 
+def test_a_directory_of_other_sources_is_one_line(kernel_rig: KernelRig, tmp_path: Path) -> None:
+    tree = linux_tree(tmp_path)
+    (tree / "Kconfig").unlink()
+    with pytest.raises(UsageError, match="has no Kconfig"):
+        kernel_rig.add(f"mine={tree}")
+    assert not kernel_rig.calls
+    assert not kernel_names(kernel_rig.home)
+
+
+def test_what_a_killed_call_left_is_deleted(kernel_rig: KernelRig, tmp_path: Path) -> None:
+    kernels = kernel_rig.home / "kernels"
+    for leftover in (kernels / ".new-killed/root", kernels / "mine/fresh-killed/kernel"):
+        leftover.mkdir(parents=True)
+    kernel_rig.add(f"mine={linux_tree(tmp_path)}")
+    kernel_rig.release = "6.13"
+    kernel_rig.add(f"backport={PACKAGE}")
+    assert {path.name for path in kernels.iterdir()} == {"mine", "backport"}
+    assert not list((kernels / "mine").glob("fresh-*"))
+
+
 @pytest.mark.parametrize(
     ("fail", "reason"),
     [
         ("E: Unable to locate package linux-image-x", "E: Unable to locate package"),
         ("mkinitramfs: No space left on device", "the disk is full"),
         ("kernel/fork.c:12:3: error: 'x' undeclared", "kernel/fork.c:12"),
+        ("error: the configuration lacks it: CONFIG_PCI\nmake: *** [all] Error 1", "CONFIG_PCI"),
     ],
 )
 def test_a_failure_is_one_line_and_the_earlier_kernel_remains(

@@ -328,7 +328,7 @@ def test_a_start_reports_its_own_error_where_its_machines_are_deleted(
         raise RunError("the machine ended while it started")
 
     monkeypatch.setattr("iolab.rigs.machine._start", start)
-    monkeypatch.setattr("iolab.rigs.machine._await", delete)
+    monkeypatch.setattr("iolab.rigs.machine.await_machine", delete)
     options = MachineOptions(Disks(0, 1), 1 << 30)
     with pytest.raises(RunError, match="ended while it started"):
         up("small", ["one", "two"], options, lambda said: None)

@@ -203,7 +203,7 @@ def test_columns_apart_by_blanks_with_their_client(tmp_path: Path) -> None:
 def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("time_us,latency_us,weather,Moon\n1,2,rain,full\n")
     found = Trace(tmp_path / "x.csv")
-    said = "columns that no I/O has are skipped: weather, Moon"
+    said = "skipped unknown columns: weather, Moon"
     assert found.counts("latency").assumptions == (said,)
     answer = query(found, "io.ops")
     assert isinstance(answer, Series)

@@ -117,6 +117,7 @@ class Rigs:
         monkeypatch.setattr(module, "HostBuilds", lambda host: host_builds)
         monkeypatch.setattr(module, "HostBuildMaker", lambda *arguments: host_builds)
         monkeypatch.setattr(module, "up", self.up)
+        monkeypatch.setattr(module, "await_machine", lambda state: self._stage("await"))
         monkeypatch.setattr(module, "down", self.down)
         monkeypatch.setattr(module, "RigHost", lambda options: self.host)
         monkeypatch.setattr(
@@ -164,11 +165,14 @@ class Rigs:
         record = next(record for record in self.made if record.name == name)
         self._install(replace(record, digest="of another comparison"))
 
-    def up(self, rig: str, names: Sequence[str], options: MachineOptions, *_: object) -> None:
+    def up(
+        self, rig: str, names: Sequence[str], options: MachineOptions, *_: object
+    ) -> list[RigState]:
         self._stage("up")
         if self.replaced:
             self.replace_build(self.replaced)
         self.disks, self.machine = options.disks, replace(STATE, name=names[0])
+        return [self.machine]
 
     def down(self, name: str) -> bool:
         self._stage("down")
@@ -258,9 +262,50 @@ def test_each_stage_is_resumed(
     assert rigs.machine is None
     assert (tmp_path / "out/summary.md").exists()
     calls = rigs.calls[len(before) :]
-    assert [name for name in calls if name == "fio"] == ["fio"] * (0 if stage == "down" else 2)
-    assert ("build 2.1" in calls) == stage.startswith("build")
-    assert calls[-1] == "down"
+    assert (
+        calls
+        == {
+            "build 2.1": ["build 2.1", "build 2.3", "up", "fio", "fio", "down"],
+            "build 2.3": ["build 2.1", "build 2.3", "up", "fio", "fio", "down"],
+            "up": ["up", "fio", "fio", "down"],
+            "fio": ["await", "fio", "fio", "down"],
+            "down": ["down"],
+        }[stage]
+    )
+
+
+def test_a_complete_comparison_is_written_again_without_a_machine(
+    rigs: Rigs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command()) == 0
+    summary = (tmp_path / "out/summary.md").read_text("utf-8")
+    (tmp_path / "out/summary.md").unlink()
+    rigs.calls.clear()
+    rigs.made.clear()  # another comparison replaced the builds meanwhile
+    capsys.readouterr()
+    assert run(["ab", "--resume", "-o", "out"]) == 0
+    assert not rigs.calls
+    assert "all runs exist" in capsys.readouterr().err
+    assert (tmp_path / "out/summary.md").read_text("utf-8") == summary
+    # a run that is missing is done
+    run_directory = next((tmp_path / "out/results/runs").iterdir())
+    run_directory.rename(tmp_path / run_directory.name)
+    assert run(["ab", "--resume", "-o", "out"]) == 0
+    assert rigs.calls == ["build 2.1", "build 2.3", "up", "fio", "down"]
+
+
+def test_an_error_names_the_machine_that_is_up(
+    rigs: Rigs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rigs.failures["fio"] = KeyboardInterrupt()
+    assert run(command()) == 130
+    rigs.failures["await"] = RunError("did not start within 900 s", where="rig:m")
+    capsys.readouterr()
+    assert run(["ab", "--resume", "-o", "out"]) == RunError.exit_code
+    *lines, error = capsys.readouterr().err.splitlines()
+    assert error == "iolab: rig:m: did not start within 900 s"
+    assert lines[-2] == "iolab ab --resume -o out continues"
+    assert "iolab rig down ab-" in lines[-1]
 
 
 def test_failed_runs_end_with_their_code_and_the_machine_is_deleted(

@@ -205,7 +205,7 @@ def test_what_is_served_and_what_can_be_asked(client: TestClient) -> None:
         "kind": "stack",
         "why_not": "only a table with a column of that name has the client",
     } in of_trace["lacking"]
-    assert {"field": "queue", "kind": "heat", "why_not": "csv events tell no queue"} in of_trace[
+    assert {"field": "queue", "kind": "heat", "why_not": "csv events have no queue"} in of_trace[
         "lacking"
     ]
 

@@ -341,6 +341,25 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
     assert [each.values for each in whole.keys] == [[each.mean] for each in found.keys]
 
 
+def test_of_a_few_late_ios_only_the_maximum_is_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [(second * SECOND + row, 1000 * (row + 1)) for second in range(30) for row in range(50)]
+    rows += [(30 * SECOND, 900_000), (30 * SECOND + 1, 1_000_000)]
+    path.write_text(
+        "time:ns,latency:ns,offset:bytes,size:bytes,op\n"
+        + "".join(f"{time},{latency},0,4096,read\n" for time, latency in rows)
+    )
+    words = {"statistic": "io.ops[latency]", "interval": "1s", "drawn": "percentiles"}
+    found = ask(Store([path]), words)
+    assert isinstance(found, PercentilesAnswer)
+    ends = {each.key: (each.values[0], each.values[-1]) for each in found.keys}
+    assert {key for key, (_, last) in ends.items() if last is not None} == {"max"}
+    assert ends["max"][1] == bucket_end(1_000_000)
+    assert None not in [first for first, _ in ends.values()]
+    assert any("last column has 2 I/Os" in note for note in found.notes)
+    assert not any("first column" in note for note in found.notes)
+
+
 def test_percentiles_say_for_which_time_they_answer(tmp_path: Path) -> None:
     """Reads in two seconds of seven that are asked for: the other five are answered as well."""
     path = tmp_path / "t.csv"

@@ -493,7 +493,7 @@ def test_what_is_available(tmp_path: Path) -> None:
     assert (found["io.ops"].source, found["io.ops"].breakdowns) == ("diskstats", ("op", "device"))
     assert found["cpu.utilization"].counted
     assert found["net.bytes"].why_not == "there are no counters of network"
-    assert found["file.ops"].why_not == "there is nothing of syscall"
+    assert found["file.ops"].why_not == "syscall was not recorded"
     trace = Trace(trace_of([Event(1)], tmp_path / "t.csv").path)
     by_trace = {each.entry.name: each.source for each in available(trace)}
     assert by_trace["io.ops"] == "csv"

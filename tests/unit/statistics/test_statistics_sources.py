@@ -104,11 +104,11 @@ def test_another_statistic_that_tells_a_field_is_named(tmp_path: Path) -> None:
     found = {each.entry.name: each for each in available(lived(tmp_path / "r", "block", "syscall"))}
     assert (
         found["io.ops"].lacking["file"]
-        == "block events tell no file; file.ops does, where it was recorded"
+        == "block events have no file; file.ops has it, where it was recorded"
     )
     assert (
         found["io.bytes"].lacking["client"]
-        == "block events tell no client; nfs.ops does, where it was recorded"
+        == "block events have no client; nfs.ops has it, where it was recorded"
     )
     # the column of the device holds the user of Samba's calls
     assert "device" not in found["file.ops"].breakdowns
@@ -155,19 +155,19 @@ def test_a_trace_tells_the_columns_that_are_there(tmp_path: Path) -> None:
 
 def test_an_answer_says_that_nothing_tells_what_was_asked(tmp_path: Path) -> None:
     recording = lived(tmp_path / "r", "block", "syscall")
-    client = "block events tell no client; nfs.ops does, where it was recorded"
+    client = "block events have no client; nfs.ops has it, where it was recorded"
     for statistic, says in (
         ("io.ops[client]", client),
         ("io.ops[client=x][op]", client),
         (
             "io.ops[file=x][latency]",
-            "block events tell no file; file.ops does, where it was recorded",
+            "block events have no file; file.ops has it, where it was recorded",
         ),
     ):
         assert says in notes_of(query(recording, statistic, source="block"))
     assert not any("tell" in note for note in notes_of(query(recording, "file.ops[file]")))
     trace = Trace(fio_log(tmp_path / "j_lat.1.log", 30))
-    assert "fio events tell no file; file.ops does, where it was recorded" in notes_of(
+    assert "fio events have no file; file.ops has it, where it was recorded" in notes_of(
         query(trace, "app.ops[file]")
     )
 

@@ -256,6 +256,12 @@ def test_forms_of_block_sizes_that_fio_reads_are_valid(tmp_path: Path, option: s
     assert read(tmp_path, WORKLOAD + option).cells
 
 
+def test_an_option_of_fio_outside_of_options_is_named_with_its_place(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, WORKLOAD + '[variants.a]\nworkload.ioengine = "psync"\n')
+    assert problem[1:3] == ("variants.a.workload.ioengine", "is unknown")
+    assert problem[3].startswith("an option of the program is written options.ioengine; there are")
+
+
 def test_bad_levels_point_at_the_factor(tmp_path: Path) -> None:
     found = problems(tmp_path, WORKLOAD + "[factors]\nnumjobs = [1,\n 0]\n")
     assert found == [(7, "workload.options.numjobs", "is 0", "a whole number from 1")]

@@ -168,3 +168,20 @@ def test_without_a_result_there_is_no_window(tmp_path: Path, content: str | None
     if content is not None:
         (tmp_path / "fio.json").write_text(content)
     assert workload().window(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "has_note"),
+    [
+        ({"iodepth": 8}, True),
+        ({"iodepth": 8, "ioengine": "pvsync2"}, True),
+        ({"iodepth": 1}, False),
+        ({}, False),
+        ({"iodepth": 8, "ioengine": "io_uring"}, False),
+        ({"iodepth": 8, "io_submit_mode": "offload"}, False),
+    ],
+)
+def test_a_depth_without_effect_is_noted(options: dict[str, Any], has_note: bool) -> None:
+    load = workload(rw="randread", bs="4k", **options)
+    notes = [note for note in load.notes() if "has no effect" in note]
+    assert bool(notes) is has_note

@@ -2,7 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import type { Drawable } from "./question";
 
-/** What is known of a graph: its answer, why there is none, and what was asked. */
+/** The state of a graph: its answer or why there is none, and its question. */
 export interface Held {
 	answer: Signal<Drawable | null>;
 	problem: Signal<string>;
@@ -22,7 +22,7 @@ export interface Held {
 	timer: ReturnType<typeof setTimeout> | undefined;
 }
 
-/** Whether the service is not reached; the page goes on by itself when it is. */
+/** Whether the service can't be reached; the page continues when it can. */
 export const unreachable = signal(false);
 
 /** Why the service is there but takes no stream of this page, in words; "" otherwise. */
@@ -58,10 +58,10 @@ export function show(held: Held, answer: Drawable): void {
 	held.answer.value = answer;
 }
 
-/** How often everything was to be asked anew. */
+/** How often everything was requested again. */
 export const forgotten = signal(0);
 
-/** Ask anew for everything. */
+/** Request everything again. */
 export function forgetAsked(): void {
 	for (const each of all.values()) each.asked = "";
 	forgotten.value++;

@@ -7,10 +7,10 @@ import { decodeHeat, MEDIA_TYPE } from "./binary";
 import { answerHeld, inlined } from "./offline";
 import { type Drawable, question, Refusal, type Words } from "./question";
 
-/** After so many ms is asked again what did not reach the service, or what it had no time for. */
+/** A request that did not reach the service, or for which it had no time, is repeated after this time in ms. */
 export const AGAIN = 2000;
 
-/** How often what is served could not be read: it may be damaged, or gone. */
+/** How often a served recording could not be read: it may be damaged or deleted. */
 export const unread = signal(0);
 const UNREAD = 409;
 
@@ -54,7 +54,7 @@ export async function ask<T>(path: string, words: Words = {}, signal?: AbortSign
 /** Why a recording can't be read, with its name. */
 export const unreadWords = (name: Words[string], words: string): string => (name ? `${name}: ${words}` : words);
 
-/** A body as what it says. What can't be read is refused: asked again it would be the same. */
+/** The parsed body. An unreadable one is refused: a repeated request would return the same. */
 function decoded<T>(body: ArrayBuffer, mapped: boolean, status: number): T {
 	try {
 		return (mapped ? decodeHeat(body) : JSON.parse(new TextDecoder().decode(body))) as T;
@@ -74,7 +74,7 @@ export async function file(path: string, words: Words): Promise<Blob> {
 	return (await reach(address(path, words), {})).blob();
 }
 
-/** Change something; what the service answers, null where it answers nothing. */
+/** Change something. Returns the answer of the service; null if it is empty. */
 export async function tell<T>(method: "PUT" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> {
 	const response = await reach(`/api/v1/${path}`, {
 		method,
@@ -140,7 +140,7 @@ export function follow(words: Words, heard: Heard): () => void {
 	};
 }
 
-/** A stream that is refused does not say why: the same question, asked plainly, does. */
+/** A refused stream has no reason: the same question as a plain request has one. */
 async function whyNot(url: string, probe: AbortController, heard: Heard): Promise<void> {
 	try {
 		await reach(url, { signal: probe.signal });

@@ -7,7 +7,7 @@ const DAY = 24 * HOUR;
 const LONG = [1, 2, 5, 10, 15, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE]
 	.concat([HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 7 * DAY, 30 * DAY])
 	.map((seconds) => seconds * SECOND);
-/** Columns at most of a graph, and of one that shows less than a minute. */
+/** Maximum number of columns of a graph, and of one that shows less than a minute. */
 const MOST = 3600;
 const FINE = 600;
 

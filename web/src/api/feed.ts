@@ -9,7 +9,7 @@ import { columnLength } from "./resolution";
 import { following, streamedSeconds, TOP } from "./stream-params";
 import { ahead, type GraphSpec, type Span, sheet, spanOf } from "./worksheet";
 
-/** A graph that moves is asked for when it has rested so long, in ms, and at the latest so long after it began to move. */
+/** A moving graph is requested after this time at rest, in ms, and at the latest this long after it began to move. */
 const REST = 120;
 const LATEST = 500;
 /** A graph is about so many pixels wide. */
@@ -39,7 +39,7 @@ export function wordsOf(spec: GraphSpec): Words {
 	return { recording, statistic, source, ...time, top: TOP, drawn: drawnOf(spec) };
 }
 
-/** The time that is asked for: what is shown, and while it is replayed also what comes next, in whole steps so that the question rests. */
+/** The requested time: the shown one, and during a replay also the next part, in whole steps so that the question rarely changes. */
 function reached(spec: GraphSpec, span: Span): Span {
 	const step = spec.synced ? ahead.value : 0;
 	if (step === 0) return span;
@@ -64,13 +64,13 @@ export function feed(): () => void {
 	};
 }
 
-/** Ask for all graphs again, whatever was asked before. */
+/** Request all graphs again, whatever was requested before. */
 export function askAnew(): void {
 	forgetAsked();
 	untracked(renew);
 }
 
-/** Ask for each graph whose question is another one than before. */
+/** Request each graph with a changed question. */
 function renew(): void {
 	const { graphs, recording } = sheet.value;
 	keepOnly(new Set(graphs.map((each) => each.id)));
@@ -85,7 +85,7 @@ function renew(): void {
 		const form = formOf(spec);
 		if (held.asked === key || (!other && held.form === form && tooSoon(spec, held))) continue;
 		Object.assign(held, { asked: key, about, form });
-		// what was asked of another statistic is of no use; of another time it is better than nothing
+		// the answer of another statistic is useless; that of another time is better than none
 		if (other) {
 			held.name.value = "";
 			held.answer.value = null;
@@ -109,7 +109,7 @@ function schedule(id: string, held: Held): void {
 	else held.timer = setTimeout(() => void fetchAnswer(id, held), wait);
 }
 
-/** Whether a graph that follows without the stream was asked for so lately that hardly a pixel has passed, or less than a column. */
+/** Whether a graph that follows without the stream was requested so recently that less than a pixel or a column has passed. */
 function tooSoon(spec: GraphSpec, held: Held): boolean {
 	const { time } = sheet.value;
 	if (!spec.synced || !("live" in time) || streamedSeconds(spec) > 0) return false;

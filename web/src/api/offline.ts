@@ -13,7 +13,7 @@ export interface Inlined {
 
 let found: Inlined | null | undefined;
 
-/** The answers that this page holds itself, null where it asks a service. */
+/** The answers in this page; null if it has a service. */
 export function inlined(): Inlined | null {
 	if (found === undefined) {
 		const text = typeof document === "undefined" ? null : document.getElementById("iolab-answers")?.textContent;
@@ -22,12 +22,12 @@ export function inlined(): Inlined | null {
 	return found;
 }
 
-/** The answer that this page holds itself; a refusal where it holds none. */
+/** The answer in this page; a refusal if it has none. */
 export function answerHeld<T>(path: string, words: Words): T {
 	const answers = inlined()?.answers ?? {};
 	const name = heldName(question(path, words));
 	const near = Object.keys(answers).find((each) => timeless(each) === timeless(name));
-	// what is drawn over time can be looked at closer, and what is told of a time only of that one
+	// data over time can be zoomed, data of a single time can't
 	const overTime = words.drawn === "true" || path === "layers";
 	const found = answers[name] ?? (overTime && near ? answers[near] : undefined);
 	if (found === undefined)
@@ -35,7 +35,7 @@ export function answerHeld<T>(path: string, words: Words): T {
 	return found as T;
 }
 
-/** The length of the columns in which this page holds a statistic, in ns; 0 where it holds none. */
+/** The length of the columns of a statistic in this page, in ns; 0 if it has none. */
 export function heldInterval(statistic: string): number {
 	for (const name of Object.keys(inlined()?.answers ?? {})) {
 		const words = new URLSearchParams(name.split("?")[1] ?? "");
@@ -45,7 +45,7 @@ export function heldInterval(statistic: string): number {
 	return 0;
 }
 
-/** The length of the columns in which this page holds a statistic over the longest time, in ns; 0 where it holds none. `drawn`: as what. */
+/** The length of the columns of a statistic over the longest time in this page, in ns; 0 if it has none. `drawn`: in which form. */
 export function heldOverviewInterval(statistic: string, drawn = ""): number {
 	let [interval, longest] = [0, 0];
 	for (const name of Object.keys(inlined()?.answers ?? {})) {

@@ -11,7 +11,7 @@ export function isMapped(statistic: string): boolean {
 	return entry?.breakdowns.some((each) => each.field === field && each.kind === "heat") ?? false;
 }
 
-/** What is asked of the service for a graph: for a map as one line that is the number which it tells apart. */
+/** The request for a graph: for a map as one line, the number that the map distinguishes. */
 export const askedOf = ({ statistic, painter }: Painted): string =>
 	painter === "line" && isMapped(statistic) ? brokenDown(statistic, "") : statistic;
 
@@ -25,17 +25,17 @@ const isRanked = (statistic: string): boolean => {
 export const hasPercentiles = ({ statistic, painter }: Painted): boolean =>
 	painter === "percentiles" && isRanked(statistic);
 
-/** In which form a graph's map is asked for. */
+/** The form in which the map of a graph is requested. */
 export const drawnOf = (spec: Painted): "true" | "percentiles" => (hasPercentiles(spec) ? "percentiles" : "true");
 
-/** The ways in which a statistic can be painted, the first by itself; `adds_up`: whether its values, where it has several, are parts of a whole. */
+/** The ways to paint a statistic, the default first; `adds_up`: whether its values, if several, are parts of a whole. */
 export function paintersOf(statistic: string, kind: string, adds_up: boolean): Painter[] {
 	if (isMapped(statistic)) return isRanked(statistic) ? ["heat", "percentiles", "line"] : ["heat", "line"];
 	if (kind !== "stack") return [];
 	return adds_up ? ["stack", "line"] : ["line", "stack"];
 }
 
-/** How a graph is painted: as was chosen where that can be, else as suits it by itself; "" where there is nothing to choose. */
+/** How a graph is painted: as chosen if possible, else by default; "" if there is no choice. */
 export function painterOf(spec: Painted, kind: string, adds_up: boolean): Painter {
 	const found = paintersOf(spec.statistic, kind, adds_up);
 	return found.includes(spec.painter) ? spec.painter : (found[0] ?? "");

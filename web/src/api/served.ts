@@ -4,13 +4,13 @@ import type { RecordingFacts, Tick } from "../generated/api";
 import { unreadWords } from "./client";
 import { facts, recordings, tick } from "./worksheet";
 
-/** Why the recording that is shown can't be read, with its name; "" where it can. */
+/** Why the shown recording can't be read, with its name; "" if it can. */
 export const trouble = computed(() => {
 	const { name = "", problem = "" } = facts.value ?? {};
 	return problem && unreadWords(name, problem);
 });
 
-/** Take what is served now in place of what was known of it; of what can't be read now the rest stays as it was. */
+/** Replace the known recordings by those served now; one that can't be read now keeps its other data. */
 export function learn(found: readonly RecordingFacts[]): void {
 	recordings.value = found.map((each) => {
 		const known = recordings.peek().find(({ name }) => name === each.name);
@@ -18,7 +18,7 @@ export function learn(found: readonly RecordingFacts[]): void {
 	});
 }
 
-/** Take how far a recording is; of one that can't be read now, only why. */
+/** Set the state of a recording; of one that can't be read now, only the reason. */
 export function heardTick(now: Tick): void {
 	if (!now.problem) tick.value = now;
 	const known = recordings.peek().find(({ name }) => name === now.recording);

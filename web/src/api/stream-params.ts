@@ -11,10 +11,10 @@ import { type GraphSpec, MOST, recordings, SECOND, sheet, whole } from "./worksh
 
 /** Keys of a breakdown that an answer names; the rest is added up. */
 export const TOP = 30;
-/** Seconds that a stream follows at most; what is longer moves slowly, and is asked for anew now and then. */
+/** Maximum length of a stream in seconds; a longer graph moves slowly, and is requested periodically. */
 const LONGEST = 600;
 
-/** The seconds up to now that the stream brings for a graph, 0 where it brings none. */
+/** The seconds up to now that the stream has for a graph; 0 if it has none. */
 export function streamedSeconds(spec: GraphSpec): number {
 	const { time } = sheet.value;
 	if (!spec.synced || spec.source || hasPercentiles(spec) || !("live" in time) || time.live > LONGEST) return 0;
@@ -27,7 +27,7 @@ const grows = computed(() => {
 	return !inlined() && (recordings.value.find((each) => each.name === recording)?.live ?? false);
 });
 
-/** What the stream is asked for; while no graph follows, it only ticks. */
+/** The requests of the stream; while no graph follows, it only ticks. */
 const wanted = computed(() => {
 	if (!grows.value) return "";
 	const { recording, graphs } = sheet.value;

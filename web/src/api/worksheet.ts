@@ -32,7 +32,7 @@ export const ahead = signal(0);
 /** The graph that keys act on, by id; "" for none. */
 export const focus = signal("");
 
-/** What is served, what can be asked of the recording shown, and how far that is. */
+/** Recordings, the statistics of the shown one, and its end. */
 export const recordings = signal<RecordingFacts[]>([]);
 export const catalogue = signal<StatisticFacts[]>([]);
 export const tick = signal<Tick | null>(null);
@@ -61,7 +61,7 @@ const newest = computed(() => {
 	return now === null ? whole.value.until : Math.min(now + 1, whole.value.until);
 });
 
-/** By how long what is recorded now lies before the end of what was recorded earlier, in ns: a clock was set back; 0 where it goes on. */
+/** The overlap of the current recording with the earlier end, in ns, after a clock was set back; 0 if there is none. */
 export const behind = computed(() => whole.value.until - newest.value);
 
 /** The worksheet's time as a span: while live it ends with what came last. */

@@ -159,7 +159,7 @@ export function snapped(area: Area, cells: Pick<Cells, "first" | "joined" | "edg
 	};
 }
 
-/** The sum of a map's counts inside a rectangle whose edges are bounds of columns and buckets. */
+/** The sum of the counts of a map inside a rectangle with edges at bounds of columns and buckets. */
 export function countInside(
 	data: SparseCounts,
 	area: Area,

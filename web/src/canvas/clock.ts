@@ -18,7 +18,7 @@ export const EPOCH = 1e17;
  */
 export function timeTicks(origin: number, from: number, to: number, most: number, zero = 0): Tick[] {
 	if (origin < EPOCH) return passed(from, to, most, zero - origin, "");
-	// finer than the moment of a double can tell: time passed since the whole second
+	// finer than the precision of the double: time passed since the whole second
 	if ((to - from) / most < MS / 2) return passed(from, to, most, Math.floor((origin + from) / S) * S - origin, "+");
 	const step = STEPS.find((each) => (to - from) / each < most) ?? 364 * D;
 	// days and hours begin by the clock of the zone

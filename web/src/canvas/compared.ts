@@ -2,7 +2,7 @@
 import type { LossesOfKind } from "../generated/maps";
 import type { Content } from "./content";
 
-/** Two parts of time of one length, of which the first one's moments are told. */
+/** Two parts of time of the same length; times shown are those of the first one. */
 interface Times {
 	from_ns: number;
 	interval_ns: number;

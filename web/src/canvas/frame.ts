@@ -20,7 +20,7 @@ export const marginsOf = (width: number): typeof MARGINS => (width < NARROW ? FE
 /** Height of the strip of losses under a plot. */
 export const STRIP = 10;
 
-/** Where a plot lies, the part of time that it shows, and the colours. */
+/** The position of a plot, its time range, and the colours. */
 export interface Frame {
 	box: Box;
 	span: Span;
@@ -74,7 +74,7 @@ export function joined(spans: readonly Readonly<[number, number]>[]): [number, n
 	return found;
 }
 
-/** Of these spans what lies in the part of time that is shown. */
+/** The parts of these spans in the shown time range. */
 export const inside = (spans: readonly Readonly<[number, number]>[], { from, to }: Span): [number, number][] =>
 	spans.flatMap(([first, last]): [number, number][] =>
 		last > from && first < to ? [[Math.max(first, from), Math.min(last, to)]] : [],

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Colours of keys. Lightness of a map says how many, whoever they were; hue says whose they were, in shares. So the maps of
- * keys in their hues are the map of all, and one key alone has its hue at every lightness.
+ * Colours of keys. The lightness of a map shows the total count; the hue shows the shares of the keys. So the maps of keys in their
+ * hues add up to the map of all, and one key alone has its hue at every lightness.
  *
  * Mixing is done in OKLab (Ottosson 2020), where equal steps look equal.
  */
 
 /**
  * The colours of names: any two of them differ by at least 0.09 in OKLab for normal sight and with each kind of colour blindness
- * (Machado et al. 2009, full severity). Found by search; a test measures it.
+ * (Machado et al. 2009, full severity), and those that follow each other by much more. Found by search; a test measures it.
  */
 export const HUES = [
 	"#2896f5",
 	"#e6ac3d",
-	"#4ec5b1",
-	"#c24173",
-	"#455ee1",
-	"#e57766",
-	"#385805",
 	"#946db1",
-	"#7e6f08",
+	"#385805",
+	"#e57766",
 	"#9cb4fe",
 	"#8d1e72",
+	"#455ee1",
+	"#7e6f08",
+	"#4ec5b1",
+	"#c24173",
 	"#6928b0",
 ] as const;
 /** What has no colour of its own: values that are negligible, or too many. */
@@ -41,25 +41,29 @@ const DARKEST = 0.25;
 
 /** Values that have a colour by convention, so that reads and writes look alike in all worksheets. */
 const USUAL: Record<string, Record<string, number>> = {
-	op: { read: 0, write: 1, flush: 3, sync: 7, trim: 2, other: 8 },
+	op: { read: 0, write: 1, flush: 10, sync: 2, trim: 9, other: 8 },
 	direction: { in: 0, out: 1 },
-	percentiles: { mean: 1, p50: 0, p90: 4, p99: 11, "p99.9": 10, max: 3 },
+	percentiles: { mean: 1, p50: 0, p90: 7, p99: 11, "p99.9": 6, max: 10 },
 };
 
-/** The place among the hues that a name has by itself. Names that differ in their last letter only have different places. */
+/**
+ * The default place of a name among the hues. Names that differ in their last letter, or in a number, have different places:
+ * sda, sdb and sdc have three that follow each other, and so have nvme0n1, nvme1n1 and nvme2n1.
+ */
 export function placeOf(field: string, name: string): number {
 	const usual = USUAL[field]?.[name];
 	if (usual !== undefined) return usual;
-	const bytes = new TextEncoder().encode(name);
-	// FNV-1a of all but the last byte
+	// FNV-1a of all but digits and the last letter
 	let hash = 0x811c9dc5;
-	for (const byte of bytes.subarray(0, -1)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-	return (hash + 5 * (bytes.at(-1) ?? 0)) % HUES.length;
+	const letters = new TextEncoder().encode(name.replaceAll(/[0-9]/g, ""));
+	for (const byte of letters.subarray(0, -1)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+	const numbers = (name.match(/[0-9]+/g) ?? []).map((digits) => Number(BigInt(digits) % BigInt(HUES.length)));
+	return numbers.reduce((sum, number) => sum + number, hash + (letters.at(-1) ?? 0)) % HUES.length;
 }
 
 /**
- * The places of names, the largest first: each has the place that it has by itself, or the next that is free. Names that have a place in
- * `before` keep it. Those for which no place is left have none.
+ * The places of names, the largest first: each has its default place, or the next free one. Names that have a place in `before`
+ * keep it. If all places are in use, a name has none.
  */
 export function placesOf(
 	field: string,
@@ -71,8 +75,7 @@ export function placesOf(
 	for (const name of names) {
 		if (places.has(name) || taken.size >= HUES.length) continue;
 		let place = placeOf(field, name);
-		// 5 steps reach all 12 places, and neighbours last
-		while (taken.has(place)) place = (place + 5) % HUES.length;
+		while (taken.has(place)) place = (place + 1) % HUES.length;
 		places.set(name, place);
 		taken.add(place);
 	}
@@ -184,7 +187,7 @@ export function rampOf(colour: string, steps: readonly number[]): Lab[] {
 
 const shown = (lab: Lab) => light(lab).every((value) => value >= -1e-6 && value <= 1 + 1e-6);
 
-/** Colours of one lightness mixed by weights; what is left of 1 is grey. */
+/** Colours of one lightness mixed by weights; the rest up to 1 is grey. */
 export function mixed(lightness: number, parts: readonly (readonly [weight: number, colour: Lab])[]): Lab {
 	let [a, b] = [0, 0];
 	for (const [weight, colour] of parts) {

@@ -8,7 +8,7 @@ interface Shape {
 	columns: number;
 }
 
-/** How many were lost of a kind; 0 where nobody knows. */
+/** The number of lost ones of a kind; 0 if unknown. */
 export type Lost = readonly [kind: LossesOfKind["kind"], count: number];
 
 /** Whether something was lost in a column that is known: only then there is a strip. */
@@ -45,7 +45,7 @@ function words(kind: Lost[0], count: number): string {
 
 const NAMES: Record<Lost[0], string> = { lost: "lost", damaged: "unreadable", unpaired: "unmatched" };
 
-/** What stands beside a strip. */
+/** The text next to a strip. */
 export function lostName(lost: readonly LossesOfKind[]): string {
 	const kinds = lost.filter(({ columns }) => columns.length > 0);
 	return kinds.length === 1 && kinds[0] ? NAMES[kinds[0].kind] : "losses";

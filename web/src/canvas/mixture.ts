@@ -11,7 +11,7 @@ export interface Mixture {
 	all: Float64Array;
 }
 
-/** Keys with their colours, over a palette whose lightness says how many. */
+/** Keys with their colours, over a palette with a lightness by count. */
 export function mixtureOf(
 	all: Cells,
 	parts: readonly { cells: Cells; colour: string }[],

@@ -26,9 +26,9 @@ import type { Coloured } from "./tooltip";
 /** What is painted of numbers over time, and how. */
 export interface NumbersLook {
 	answer: Numbered;
-	/** Whether layers stand on each other. */
+	/** Whether layers are stacked. */
 	stacked: boolean;
-	/** Of the vertical axis; what stands on each other begins at zero. */
+	/** Of the vertical axis; a stack begins at zero. */
 	scale: YScale;
 	highlights: readonly string[];
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
@@ -55,12 +55,12 @@ export function chosenLayers(look: Pick<NumbersLook, "answer" | "highlights" | "
 }
 
 const MOST_WORDS = 8;
-/** How much of the background lies over a column that is not complete. */
+/** Opacity of the background over an incomplete column. */
 const FADED = 0.55;
 /** Areas have a line between them where columns are so many pixels wide: between narrow ones it would hide the areas. */
 const APART = 5;
 
-/** Numbers over time: lines, or areas that stand on each other. */
+/** Numbers over time: lines, or stacked areas. */
 export class Numbers implements Content {
 	readonly origin: number;
 	readonly interval: number;
@@ -139,12 +139,12 @@ export class Numbers implements Content {
 		const all = [...this.layers, ...this.#behind];
 		const edges = this.#edges;
 		const wide = (frame.box.width * this.interval) / (frame.span.to - frame.span.from) >= APART;
-		// the highest first, so that what stands below is painted over it; of lines, what is behind first
+		// the highest first, so that lower ones are painted over it; of lines, the rear one first
 		for (let i = all.length - 1; i >= 0; i--) {
 			const layer = all[i];
 			if (!layer) continue;
 			const single = this.layers.length === 1 && i === 0;
-			// a line of the paper's colour tells neighbours apart; what is grey is one area
+			// a line in the background colour separates neighbours; grey parts are one area
 			const look = this.look.stacked
 				? {
 						colour: layer.colour,

@@ -7,8 +7,8 @@ import type { Box, Span } from "./spaces";
 const BEYOND = 0.5;
 
 /**
- * The picture of a content, wider than what is shown: while a graph is dragged, the same picture is drawn at another place, and
- * nothing is painted anew until its end is reached.
+ * The picture of a content, wider than its visible part: while a graph is dragged, the same picture is drawn at another position, and
+ * nothing is painted again until its end is reached.
  */
 export class Plate {
 	readonly #canvas = document.createElement("canvas");
@@ -16,7 +16,7 @@ export class Plate {
 	#from = 0;
 	#to = 0;
 
-	/** Draw the content where it belongs; `version` tells one state of a content from the next. */
+	/** Draw the content at its position; `version` distinguishes the states of a content. */
 	draw(
 		context: CanvasRenderingContext2D,
 		content: Content,

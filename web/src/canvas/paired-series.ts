@@ -16,7 +16,7 @@ export interface Pair extends Layer {
 }
 
 /** How two times of numbers are painted. */
-export interface BesideLook {
+export interface PairedSeriesLook {
 	answer: Changes;
 	highlights: readonly string[];
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
@@ -28,7 +28,7 @@ export interface BesideLook {
 }
 
 /** What is compared: the values that are chosen, each value where all are in colour, otherwise all together. */
-export function pairsOf({ answer, highlights, mode, colour, all }: Omit<BesideLook, "words" | "ticks">): Pair[] {
+export function pairsOf({ answer, highlights, mode, colour, all }: Omit<PairedSeriesLook, "words" | "ticks">): Pair[] {
 	const named = answer.keys.map((each) => ({
 		name: each.key,
 		colour: colour(each.key),
@@ -41,13 +41,13 @@ export function pairsOf({ answer, highlights, mode, colour, all }: Omit<BesideLo
 	return [{ name: all, colour: colour(""), values, before: other_values }];
 }
 
-/** Two parts of time over each other: a line for this one, a dashed one for that one; of a single pair what lies between is in colour. */
-export class Beside extends Compared implements Content {
+/** Two parts of time in one plot: a line for this one, a dashed one for the other; for a single pair, the area in between is coloured. */
+export class PairedSeries extends Compared implements Content {
 	readonly cells = null;
 	readonly pairs: Pair[];
 	#high = 1;
 
-	constructor(readonly look: BesideLook) {
+	constructor(readonly look: PairedSeriesLook) {
 		const { values, other_values } = look.answer.whole;
 		const lacks = values.map((value, c) => (value === null || (other_values[c] ?? null) === null ? 1 : null));
 		super(look.answer, runs(lacks));
@@ -124,7 +124,7 @@ export class Beside extends Compared implements Content {
 
 const MOST_WORDS = 12;
 
-/** What lies between the two lines: orange where there is more than in that time, blue where there is less. */
+/** The area between the two lines: orange if there is more than in the other time, blue if there is less. */
 function paintBetween(
 	context: CanvasRenderingContext2D,
 	{ frame: { box, span, colours }, interval, y }: Plot,

@@ -20,7 +20,7 @@ export interface Span {
 	to: number;
 }
 
-/** Where the map lies on its canvas. */
+/** The position of the map on its canvas. */
 export interface Box {
 	left: number;
 	top: number;
@@ -83,7 +83,7 @@ export function zoomAxis(axis: Axis, whole: Axis, about: number, factor: number)
 	const ends = [here - here * factor, here + (1 - here) * factor].map((position) => toValue(axis, position));
 	const low = Math.max(whole.low, ends[0] ?? axis.low);
 	const high = Math.min(whole.high, ends[1] ?? axis.high);
-	// closer than this, numbers of double precision no longer tell the ends apart
+	// below this, double precision does not distinguish the ends
 	return high - low > 1e-9 * high ? { ...axis, low, high } : axis;
 }
 

@@ -30,7 +30,7 @@ export interface SubSecondMap {
 	scale: Scale;
 }
 
-/** A series whose interval divides a second, as a map. */
+/** A series as a map, if its interval divides a second. */
 export function subSecondMap({
 	t0_ns,
 	interval_ns,

@@ -28,7 +28,7 @@ export function tooltip(_handler: unknown, event: MouseEvent, _item: unknown, va
 	box ??= document.body.appendChild(
 		Object.assign(document.createElement("div"), { className: "tooltip", role: "tooltip" }),
 	);
-	// An open dialog lies above everything else on the page, so the box has to move into it.
+	// An open dialog is above everything else on the page, so the box has to move into it.
 	const home = document.querySelector("dialog[open]") ?? place ?? document.body;
 	if (box.parentElement !== home) home.append(box);
 	box.hidden = rows.length === 0;

@@ -33,7 +33,7 @@ export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, l
 	};
 }
 
-/** The configuration with a style for what stands for a whole among its parts: the colour of text, not of a part. */
+/** The configuration with a style for a total among its parts: the colour of text, not of a part. */
 function withWhole(config: Config): Config {
 	const colour = (config.title as { color?: string } | undefined)?.color ?? "currentColor";
 	return { ...config, style: { ...config.style, whole: { color: colour, stroke: colour } } } as Config;

@@ -83,7 +83,7 @@ export async function begin(): Promise<void> {
 		history.replaceState(null, "", `#${words}`);
 	});
 	effect(() => {
-		// asked again when one of these changes
+		// requested again when one of these changes
 		void [measure.value, by.value, span.value, archive.value];
 		if (shown) load();
 		shown = true;

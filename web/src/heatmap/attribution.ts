@@ -11,7 +11,7 @@ export interface Share {
 	outside: number;
 }
 
-/** What a rectangle holds, and whose it is. */
+/** The contents of a rectangle, and their shares by name. */
 export interface Who {
 	inside: number;
 	total: number;

@@ -13,7 +13,7 @@ import { amount, percent, range } from "./who";
 
 const HEIGHT = 260;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 92, 6, 26];
-/** After so long without movement the scale of colour is made anew. */
+/** After this time without movement the scale of colour is computed again. */
 const SETTLE = 250;
 
 /** The maps of a group with their difference, on canvases of one geometry. */
@@ -97,7 +97,7 @@ export function MapView({ group, choice }: { group: HeatMapGroup; choice: Choice
 			.filter(Boolean)
 			.join(" · ");
 	};
-	/** While the map moves its scale of colour stays; when it rests, the scale is made anew. */
+	/** While the map moves its scale of colour stays; when it rests, the scale is computed again. */
 	const moved = () => {
 		clearTimeout(moving.current);
 		moving.current = setTimeout(() => {

@@ -16,7 +16,7 @@ import { colours } from "./state";
 /** Columns of a picture, and about how wide each is, in px. */
 const [FEWEST, MOST, WIDE] = [60, 240, 4];
 const KEYS = 6;
-/** Something live is asked for again after so many ms at least, while it is seen. */
+/** Minimum interval of requests for a live one that is visible, in ms. */
 const PACE = 2000;
 /** The share of the time for which the service works on pictures that move, all of the page together. */
 const SHARE = 0.03;
@@ -49,8 +49,8 @@ function inTurn<T>(question: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A small picture of a statistic, without axes: a heat map, or numbers over time. It is asked for once it is seen. `named`: its
- * colours are explained below it.
+ * A small picture of a statistic, without axes: a heat map, or numbers over time. It is requested when it becomes visible.
+ * `named`: its colours are explained below it.
  */
 export function Thumbnail({ recording, statistic, live, from, until, named = false }: Asked & { named?: boolean }) {
 	const canvas = useRef<HTMLCanvasElement>(null);

@@ -4,7 +4,7 @@ import { quantity, UNITS } from "../canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 import { who } from "./attribution";
 
-/** Who is in the marked part: shares inside against outside, for each dimension that was told apart. */
+/** Processes, devices and so on in the marked part: shares inside against outside, for each dimension of the answer. */
 export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMapCounts; area: Area }) {
 	const found = who(map, group, area);
 	return (

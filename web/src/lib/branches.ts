@@ -29,8 +29,8 @@ export function branchOf(node: Node, path: string, lead = "/"): Branch {
 }
 
 /**
- * Devices, their partitions below them: what a disk did holds what its partitions did. `all`: what all did together, where devices
- * that are made of others stand beside these.
+ * Devices with their partitions below them: the value of a disk includes those of its partitions. `all`: the total, if the list also
+ * has stacked devices, which count the same I/Os again.
  */
 export function devices(values: readonly { key: string; total: number }[], all?: number): Branch {
 	const parent = (key: string) =>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "./errors";
 
-/** Begin a page in its place in the document; where it can't, its place says why. */
+/** Start a page in its place in the document; if it can't start, its place shows the reason. */
 export function enter(start: (home: HTMLElement) => Promise<void>): void {
 	const home = document.getElementById("app");
 	if (!home) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Arrows within an icicle go to the slice beside, to that above and to the first below. `up`: how far the row above lies from the one that
- * has the focus: -1 where callers stand over what they call, 1 where they stand under it.
+ * Arrows in an icicle move to the adjacent slice, to its parent and to its first child. `up`: the offset of the parent's row: -1 if
+ * callers are above their callees, 1 if they are below.
  */
 export function walk(event: KeyboardEvent, up = -1): void {
 	const here = (event.target as HTMLElement).closest<HTMLElement>(".place");

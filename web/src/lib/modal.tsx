@@ -3,8 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 /**
- * A dialog over the page, for as long as it is part of it. It has the focus before another key can come, in what bears `data-first`;
- * when it goes, the focus is where it was before, or where `back` says. `leave`: Escape was pressed, or something beside it clicked.
+ * A dialog over the page. When it is added, the element with `data-first` gets the focus before the next key; when it is removed, the
+ * focus returns to its previous element, or to that of `back`. `leave`: Escape was pressed, or a click was outside the dialog.
  */
 export function Modal({
 	looks,
@@ -49,7 +49,7 @@ export function Modal({
 			ref={place}
 			class={looks}
 			aria-labelledby={title}
-			// one that is gone may still be told so, when the next is open
+			// a closed one may still get this event when the next is open
 			onClose={() => place.current && left.current()}
 			onClick={(event) => event.target === place.current && left.current()}
 		>

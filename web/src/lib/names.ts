@@ -23,7 +23,7 @@ export function filtered(name: string, field: string, ...values: string[]): stri
 	return `${base}[${anyOf(field, values)}]${by ? `[${by}]` : ""}`;
 }
 
-/** A statistic told apart by another field, "" for none. */
+/** A statistic broken down by another field, "" for none. */
 export function brokenDown(name: string, field: string): string {
 	const by = breakdownOf(name);
 	const base = by ? name.slice(0, name.length - by.length - 2) : name;
@@ -66,7 +66,7 @@ export function filtersOf(statistic: string): Filter[] {
 /** The condition that a field has any of these values. */
 const anyOf = (field: string, values: readonly string[]): string => `${field}=${values.map(quoted).join(",")}`;
 
-/** A value is quoted where it holds a letter that means something, as names are written everywhere. */
+/** A value is quoted if it has a special character, as names are written everywhere. */
 function quoted(value: string): string {
 	const plain = value !== "" && !/^ | $/.test(value) && !/[\][,="<>!]/.test(value);
 	return plain ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

@@ -72,7 +72,7 @@ const profileOf = (spot: Spot) =>
 		? profiles.value.cells.findIndex((cell) => cell.title === spot.cell.cell)
 		: -1;
 
-/** A button that closes the drawer and leads to the cell in a section of the page; nothing where it has none. */
+/** A button that closes the drawer and scrolls to the cell in a section of the page; null if it is in none. */
 function Jump(props: { id: string; title: string; at: number; go: (at: number) => void }) {
 	if (props.at < 0) return null;
 	const jump = () => {

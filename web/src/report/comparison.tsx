@@ -5,7 +5,7 @@ import { Part } from "./parts";
 import { filterFor } from "./run-table";
 import { go, place, report, sections } from "./state";
 
-/** Groups beside each other before the table is continued below; more would not fit a screen or a sheet. */
+/** Maximum number of adjacent groups before the table is continued below; more would not fit a screen or a sheet. */
 const GROUPS_ABREAST = 4;
 
 /** Tables and charts of the chosen metric. */
@@ -109,7 +109,7 @@ function SectionView({ section }: { section: Section }) {
 	);
 }
 
-/** A table, continued below where it has more column groups than fit side by side. */
+/** A table, continued below if it has more column groups than fit side by side. */
 function Tables({ table, unit, hasDirection }: { table: Table; unit: string; hasDirection: boolean }) {
 	const parts: [TableGroup[], number][] = [];
 	let column = 0;
@@ -207,7 +207,7 @@ export function shadeClass(cell: TableCell, hasDirection: boolean): string {
 	return `${step} ${cell.decided === null ? "unt" : cell.decided ? "sig" : "ins"}`;
 }
 
-/** The number; where it stands on runs, a way to them. */
+/** The number, with a link to its runs if it has any. */
 function CellText({ cell }: { cell: TableCell }) {
 	const ids = report.value.runs.ids;
 	const words = [cell.level !== "OK" && cell.level !== "UNJUDGED" && cell.level, cell.saturated && "saturated"].filter(

@@ -33,7 +33,7 @@ interface Props {
 	tone: (part: number) => string;
 }
 
-/** One flame graph: a button for each part that is wide enough to be seen; what a part is stands below the graph. */
+/** A flame graph: a button for each part that is wide enough; the description of a part is below the graph. */
 export function Flame({ cell, look, label, widths, found, zoom, onZoom, widest, say, tone }: Props) {
 	const [at, setAt] = useState<number | null>(null);
 	const root = useMemo(() => treeOf(cell.parts, widths), [cell, widths]);

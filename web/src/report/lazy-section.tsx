@@ -29,7 +29,7 @@ interface Unpacking<T> {
 	show: (found: T) => ComponentChildren;
 }
 
-/** A part of the report whose data are unpacked only when they are wanted, or nothing else is to be done. */
+/** A part of the report with data that is unpacked only when it is needed or when the page is idle. */
 export function Unpacked<T>({ id, title, found, load, show }: Unpacking<T>) {
 	const home = useRef<HTMLDivElement>(null);
 	useEffect(() => (home.current ? whenNear(home.current, load) : undefined), [load]);

@@ -9,7 +9,7 @@ import { groupOf, loadMaps, mapPlace, maps, repetitions } from "./map-data";
 import { RunButton } from "./parts";
 import { report } from "./state";
 
-/** Heat maps of the runs whose I/Os were recorded: one cell at a time, its variants beside each other. */
+/** Heat maps of the runs with recorded I/Os: one cell at a time, its variants side by side. */
 export const RunMaps = () => (
 	<Unpacked id="maps" title="Heat maps" found={maps.value} load={loadMaps} show={(all) => <Chosen all={all} />} />
 );

@@ -30,7 +30,7 @@ export function loadProfiles(): void {
 	);
 }
 
-/** The part that a branch stands for; -1 for all of them. */
+/** The part of a branch; -1 for all parts. */
 export const partOf = (branch: Branch): number => (branch.path === "" ? -1 : Number(branch.path));
 
 /** A part's name as a page may have it. */

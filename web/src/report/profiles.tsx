@@ -97,7 +97,7 @@ function CellGraphs({ all, cell, look, words }: { all: Profiles; cell: ProfileCe
 	const home = useRef<HTMLDivElement>(null);
 	const before = useRef(zoom);
 	useLayoutEffect(() => {
-		// what had the focus may be gone: keys go on in the first graph
+		// the focused element may be removed: keys continue in the first graph
 		if (before.current !== zoom && document.activeElement === document.body)
 			home.current?.querySelector<HTMLElement>(".slice")?.focus({ preventScroll: true });
 		before.current = zoom;

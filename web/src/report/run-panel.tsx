@@ -9,7 +9,7 @@ import { Badge, Verbatim } from "./parts";
 import { cellText } from "./run-table";
 import { details, go, loadDetails, opened, report } from "./state";
 
-/** One run, in a drawer over the page. Escape, the button and a click beside it close it. */
+/** One run, in a drawer over the page. Escape, the button and a click outside close it. */
 export function Panel() {
 	const run = opened.value;
 	if (run < 0) return null;
@@ -28,7 +28,7 @@ function RunView({ run }: { run: number }) {
 	useLayoutEffect(() => home.current?.closest("dialog")?.scrollTo(0, 0), [run]);
 	const table = report.value.runs;
 	const found = details.value;
-	const beside = (step: number) => table.ids[run + step];
+	const neighbour = (step: number) => table.ids[run + step];
 	const plain = table.columns.filter((column) => !column.key.includes("."));
 	return (
 		<div class="inside" ref={home}>
@@ -40,8 +40,8 @@ function RunView({ run }: { run: number }) {
 					<p>{plain.map((column) => `${column.title} ${cellText(column, run)}`).join(" · ")}</p>
 				</div>
 				<div class="steps no-print">
-					<Step to={beside(-1)} sign="‹" label="Run before" />
-					<Step to={beside(1)} sign="›" label="Run after" />
+					<Step to={neighbour(-1)} sign="‹" label="Run before" />
+					<Step to={neighbour(1)} sign="›" label="Run after" />
 					<button type="button" class="small" onClick={leave}>
 						Close
 					</button>

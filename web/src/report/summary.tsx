@@ -5,7 +5,7 @@ import { Badge, Part, RunButton } from "./parts";
 import { filterFor } from "./run-table";
 import { go, report } from "./state";
 
-/** Runs named beside a reason; the others are one click away in the table of runs. */
+/** Maximum number of runs named next to a reason; the others are in the table of runs. */
 const NAMED = 4;
 
 /** What the numbers say, in words. */

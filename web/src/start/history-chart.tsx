@@ -103,7 +103,7 @@ export function HistoryChart(given: {
 	);
 }
 
-/** Units of the axis: a factor to what ticks are made of, and what stands behind each label. */
+/** Units of the axis: the factor of the tick values, and the suffix of the labels. */
 function scaleOf(unit: string): { factor: number; unit: Unit; suffix: string } {
 	if (unit === "s") return { factor: 1e9, unit: "ns", suffix: "" };
 	if (unit === "B" || unit === "B/s") return { factor: 1, unit: "B", suffix: unit.slice(1) };

@@ -85,7 +85,7 @@ export function HistoryPage({ name }: { name: string }) {
 	);
 }
 
-/** How many series changed, over which series q is, and what is left out. */
+/** How many series changed, over which series q is, and how many are left out. */
 export function summaryWords({ entries, series, of, left }: HistoryAnswer): string {
 	const changed = series.filter((each) => each.changes.length > 0).length;
 	const noisy = series.filter((each) => each.noise_changes.length > 0).length;

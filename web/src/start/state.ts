@@ -13,12 +13,12 @@ export const served = signal<Start>({
 	recordings: [],
 	problems: [],
 });
-/** Why the last request failed; "" where it did not. */
+/** Why the last request failed; "" if it did not. */
 export const problem = signal("");
 /** The history that is shown; "" for the list of everything. */
 export const shownHistory = signal("");
 
-/** How often everything is asked for, in ms: while studies are read, and at rest. */
+/** Interval of requests, in ms: while studies are read, and at rest. */
 const READING = 1500;
 const RESTING = 30_000;
 

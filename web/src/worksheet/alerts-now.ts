@@ -7,7 +7,7 @@ import type { Alert, AlertLine, AlertLog, AlertState, Alerts } from "../generate
 import { breakdownOf } from "../lib/names";
 import { rate } from "./graph/values";
 
-/** Alerts and the log are asked for so often, in ms: seldom where there are none. */
+/** Interval of requests for alerts and the log, in ms; longer if there are none. */
 const OFTEN = 5_000;
 const SELDOM = 30_000;
 

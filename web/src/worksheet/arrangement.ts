@@ -28,7 +28,7 @@ export const windowHeight = signal(0);
 
 /** A graph among others has this share of the window at least. */
 const SHARE = 0.22;
-/** Few graphs share the screen: what is above them, and what each needs beside its plot, in px. */
+/** Few graphs share the screen: the height above them, and of each graph without its plot, in px. */
 const [ABOVE, BESIDE] = [190, 110];
 /** The share of the screen that a graph alone leaves to what is open below it. */
 const OPEN = 0.45;

@@ -14,7 +14,7 @@ export interface Choice {
 	about: string;
 	/** Fields that can be held to a value. */
 	filters: readonly string[];
-	/** Why it can't be had, "" where it can. */
+	/** Why it isn't available; "" if it is. */
 	why: string;
 	/** How its graph looks at first, where that is not the usual. */
 	look?: Partial<GraphSpec>;
@@ -167,7 +167,7 @@ function ofNames(choices: readonly Choice[], name: string, words: readonly strin
 		.map(({ choice }) => choice);
 }
 
-/** A choice of one operation alone; none where it can't be held to one. */
+/** A choice of a single operation; null if it can't be restricted to one. */
 function heldTo(choice: Choice, op: string): Choice[] {
 	if (!choice.filters.includes("op") || choice.field === "op") return [];
 	return [{ ...choice, statistic: filtered(choice.statistic, "op", op), about: `${choice.about} (${op} alone)` }];

@@ -45,7 +45,7 @@ export function unselected(sheet: Worksheet): Worksheet {
 	return { ...sheet, graphs: sheet.graphs.map((each) => ({ ...each, panel: "average" })) };
 }
 
-/** A graph; null where it names no statistic. */
+/** A graph; null if it names no statistic. */
 export function readGraph(given: unknown): GraphSpec | null {
 	const data = isData(given) ? given : {};
 	const statistic = text(data.statistic);
@@ -65,7 +65,7 @@ export function readGraph(given: unknown): GraphSpec | null {
 	};
 }
 
-/** A span of time, null where it is none. */
+/** A span of time; null if it is not valid. */
 export function readSpan(given: unknown): Span | null {
 	const { from, until } = isData(given) ? given : {};
 	return finite(from) && finite(until) && from < until ? { from, until } : null;

@@ -23,7 +23,7 @@ export const marks = {
 	},
 };
 
-/** What is recorded is asked anew for its marks and gaps so often, in ms. */
+/** Interval of requests for marks and gaps of a growing recording, in ms. */
 const EVERY = 30_000;
 
 /** Keep them those of the recording that is shown, and while that grows, of what it holds by now. */

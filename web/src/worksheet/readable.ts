@@ -7,7 +7,7 @@ import type { Recordings } from "../generated/api";
 import { marks } from "./marks";
 
 /**
- * See to it that a recording which can't be read is said to be so, looked for, and asked anew once it can; what is returned ends it.
+ * Report a recording that can't be read, check it again, and request its data once it is readable; the returned function ends this.
  * `back`: what else is done then.
  */
 export function watchReadable(back: () => Promise<void>): () => void {

@@ -7,7 +7,7 @@ import { lengthOf } from "./times";
 export const SPEEDS = [1, 2, 5, 10, 20, 50, 100] as const;
 export type Speed = (typeof SPEEDS)[number];
 
-/** Data of so many real seconds beyond the window is asked for while it is played. */
+/** Data of this many real seconds after the window is requested during a replay. */
 const AHEAD_S = 2;
 /** Longer pauses between two frames, as of a page that was not seen, are not caught up, in ms. */
 const LONGEST_MS = 250;
@@ -43,7 +43,7 @@ export function toggleReplay(): void {
 		return;
 	}
 	replay.value = { speed: 1, playing: false };
-	// what follows the recording stands first
+	// the control that follows the recording is first
 	if ("live" in sheet.peek().time) sheet.value = { ...sheet.peek(), time: time.peek() };
 }
 
@@ -53,7 +53,7 @@ export function closeReplay(): void {
 	replay.value = null;
 }
 
-/** Play, or pause. From the end it begins anew. */
+/** Play, or pause. At the end it starts again. */
 export function playOrPause(): void {
 	const now = replay.peek();
 	if (!now) return;
@@ -91,7 +91,7 @@ function step(at: number): void {
 	sheet.value = { ...sheet.peek(), time: next };
 	if (next.until >= end - 1) {
 		stop();
-		// a replay that has caught up goes on with what is recorded
+		// a replay at the end of the data continues with what is recorded
 		if (facts.peek()?.live) toNow();
 		return;
 	}

@@ -192,7 +192,7 @@ function recover(): (() => void) | undefined {
 			refusal.value = "";
 			if (!untracked(() => facts.value) && found[0]) await show(sheet.peek());
 		} catch (error) {
-			// it is asked again; a service that refuses is there
+			// requested again; a service that refuses is reachable
 			refusal.value = error instanceof Refusal ? error.message : "";
 		}
 	}, AGAIN);

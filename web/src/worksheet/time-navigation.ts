@@ -32,7 +32,7 @@ const round = ({ from, until }: Span): Span => ({ from: Math.round(from), until:
 /** The graph that keys act on. */
 export const focused = (): GraphSpec | undefined => sheet.value.graphs.find((each) => each.id === focus.value);
 
-/** The time that is moved: the worksheet's, or that of the focused graph where it has its own. */
+/** The time to move: that of the worksheet, or that of the focused graph if it has its own. */
 export function shown(): Span {
 	const spec = focused();
 	return spec && !spec.synced ? (spec.span ?? time.value) : time.value;
@@ -44,7 +44,7 @@ function go(span: Span): void {
 	else sheet.value = { ...sheet.value, time: round(span) };
 }
 
-/** The length up to now that the worksheet follows, in seconds; 0 while it stands. */
+/** The length up to now that the worksheet follows, in seconds; 0 if it does not follow. */
 function following(): number {
 	const spec = focused();
 	return "live" in sheet.value.time && (!spec || spec.synced) ? sheet.value.time.live : 0;
@@ -53,7 +53,7 @@ function following(): number {
 /** Earlier (share < 0) or later, by a share of what is shown. */
 export const move = (share: number): void => go(moved(shown(), whole.value, share));
 
-/** Closer (factor < 1) or farther, around the selected second; what follows goes on to follow. */
+/** Zoom in (factor < 1) or out, around the selected second; a worksheet that follows continues to follow. */
 export function zoom(factor: number): void {
 	const live = following();
 	if (live) sheet.value = { ...sheet.value, time: { live: Math.max(1, Math.round(live * factor)) } };
@@ -104,7 +104,7 @@ function centre(): number {
 
 let visited = { question: "", moments: Promise.resolve<Span[]>([]), next: 0 };
 
-/** Select the moment of the least or largest value that a graph shows; asked again, the next one. */
+/** Select the time of the minimum or maximum of a graph; repeated, the next one. */
 export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> {
 	if ("live" in sheet.value.time && spec.synced) sheet.value = { ...sheet.value, time: standing() };
 	const shown = sheet.value.graphs.find((each) => each.id === spec.id) ?? spec;
@@ -136,7 +136,7 @@ export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> 
 	}
 }
 
-/** What was followed when a comparison held it, and as what it stands since. */
+/** The followed time that a comparison has stopped, and the fixed time since then. */
 let held: { time: Worksheet["time"]; as: Worksheet["time"] } | null = null;
 
 /** Compare with the time just before, or end that; what was followed before is followed again, unless it was moved. */

@@ -73,7 +73,7 @@ export function lengthWords(ns: number): string {
 export const shiftWords = (shift: number): string =>
 	shift === 0 ? "the same time" : `${lengthWords(Math.abs(shift))} ${shift > 0 ? "earlier" : "later"}`;
 
-/** A moment: by the clock of the zone where it counts from 1970, otherwise in seconds from the start. `step`: ns that still matter. */
+/** A moment: by the clock of the zone if it counts from 1970, otherwise in seconds from the start. `step`: the resolution in ns. */
 export function momentWords(ns: number, step = SECOND, origin = 0): string {
 	const digits = step >= SECOND ? 0 : step >= SECOND / 1000 ? 3 : 6;
 	if (ns < EPOCH) return `${((ns - origin) / SECOND).toFixed(digits)} s`;
@@ -82,7 +82,7 @@ export function momentWords(ns: number, step = SECOND, origin = 0): string {
 	return `${date.slice(0, 10)} ${date.slice(11, digits === 0 ? 19 : 23)}${below}`;
 }
 
-/** A span by the clock: the day once where it is the same. `steps`: into how many parts its digits tell it apart. */
+/** A span by the clock; a common day is shown once. `steps`: the number of parts that its digits distinguish. */
 export function spanWords(span: Span, origin = 0, steps = 600): string {
 	const step = lengthOf(span) / steps;
 	const [from, until] = [momentWords(span.from, step, origin), momentWords(span.until, step, origin)];

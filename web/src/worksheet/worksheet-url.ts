@@ -16,7 +16,7 @@ export function formatPlace(sheet: Worksheet, selected: Span | null = null): str
 	if (selected) words.set("at", both(selected));
 	for (const [colour, place] of Object.entries(sheet.colours)) words.append("colour", `${place}:${colour}`);
 	for (const graph of sheet.graphs) words.append("graph", formatGraph(graph));
-	// brackets and quotes may stand in a fragment, and are easier to read as they are
+	// brackets and quotes are valid in a fragment, and are easier to read unescaped
 	return words.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
 

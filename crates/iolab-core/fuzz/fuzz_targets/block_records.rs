@@ -47,8 +47,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut completions = 0;
     for (time, record) in data.chunks(12).enumerate() {
         match record[0] % 10 {
-            8 => block.lost(),
-            9 => block.found(),
+            8 => block.begin_loss(),
+            9 => block.end_loss(),
             number => {
                 let point = POINTS[usize::from(number)].1;
                 completions += u64::from(matches!(point, Point::Complete | Point::BioComplete));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as the kernel's description of an event or of pages, and any bytes after it as a record: never a panic.
+// Any text as the kernel's format of an event or of pages, and any bytes as a record: never a panic.
 
 #![no_main]
 

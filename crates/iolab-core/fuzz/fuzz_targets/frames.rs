@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as frames: refused or read, never a panic; and the same in two pieces.
+// Any bytes as frames: refused or decoded, never a panic; the same if split in two.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let (Ok(whole), Ok(parts)) = (whole, parts) {
         assert_eq!(whole, parts);
     }
-    // a payload under a head that is right, as no fuzzer finds CRCs
+    // a payload with a valid header, because a fuzzer does not find CRCs
     for kind in [Kind::Events, Kind::Samples] {
         let _ = Reader::default().feed(&frame(kind, data));
     }

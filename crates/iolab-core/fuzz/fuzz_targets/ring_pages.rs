@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as pages of trace rings of three processors: never a panic, records in the order of time, nothing left.
+// Any bytes as pages of trace rings of three processors: never a panic, records in order of time, no pages left.
 
 #![no_main]
 

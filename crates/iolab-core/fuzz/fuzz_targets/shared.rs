@@ -9,7 +9,7 @@ use iolab_core::summary::Summary;
 use iolab_core::trace::Trace;
 use std::sync::atomic::AtomicBool;
 
-/// Read bytes as a format (or whichever they are), into a summary and into maps that must agree with it.
+/// Read bytes in a given or detected format into a summary and into maps, which must agree.
 pub fn read(data: &[u8], format: Option<&str>, columns: Option<&str>) {
     let stop = AtomicBool::new(false);
     let open = || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the block layer's tracepoints keep what is needed of them, by the kernel's own descriptions.
+//! Positions of the needed fields in the block layer's tracepoints, from the kernel's formats.
 
 use crate::error::TraceError;
 use crate::tracefs::format::{Format, Number, Text};
@@ -8,25 +8,26 @@ use crate::tracefs::format::{Format, Number, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Point {
-    /// A bio enters the block layer, in the context of whoever asked.
+    /// A bio enters the block layer, in the context of the submitter.
     BioQueue,
-    /// A request goes to the driver.
+    /// A request is issued to the driver.
     Issue,
-    /// A request completes, or a part of it.
+    /// A request or a part of it completes.
     Complete,
-    /// The driver gives a request back.
+    /// The driver returns a request.
     Requeue,
-    /// A bio goes to the end of a request. One that goes before a request gives it its sector, so nothing is forgotten then.
+    /// A bio is merged at the end of a request. A front merge takes over the sector of the bio, so its start stays
+    /// valid.
     Merged,
-    /// A request goes into another.
+    /// A request is merged into another.
     RequestMerged,
-    /// A bio is divided.
+    /// A bio is split.
     Split,
     /// A bio completes.
     BioComplete,
 }
 
-/// Tracepoints by name, which of them a recording cannot be without, and what they mean.
+/// Tracepoints by name, with their meaning and whether recording needs them.
 pub const POINTS: [(&str, Point, bool); 8] = [
     ("block_bio_queue", Point::BioQueue, true),
     ("block_rq_issue", Point::Issue, true),
@@ -38,29 +39,29 @@ pub const POINTS: [(&str, Point, bool); 8] = [
     ("block_bio_complete", Point::BioComplete, false),
 ];
 
-/// Where things are.
+/// Positions of fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
-    /// Device number; in all of them at the same place.
+    /// Device number, at the same position in all.
     pub device: Number,
-    /// First sector; in all of them at the same place.
+    /// First sector, at the same position in all.
     pub sector: Number,
-    /// Number of sectors, in those that are about a length.
+    /// Number of sectors, in tracepoints with a length.
     pub sectors: Number,
     /// Bytes of an issued request.
     pub bytes: Number,
-    /// The thread that was running.
+    /// The current thread.
     pub thread: Number,
     /// Its command name, when a bio was queued.
     pub command: Text,
-    /// Where the second part of a divided bio begins.
+    /// First sector of the second part of a split bio.
     pub split_to: Option<Number>,
     letters: [Option<Text>; 8],
     errors: [Option<Number>; 8],
 }
 
 impl Fields {
-    /// Find everything in the descriptions of the tracepoints that there are.
+    /// Find all fields in the formats of the available tracepoints.
     pub fn find<'a>(format: impl Fn(&str) -> Option<&'a Format>) -> Result<Self, TraceError> {
         let needed =
             |name: &str| format(name).ok_or_else(|| TraceError::new(format!("this kernel has no tracepoint {name}")));
@@ -69,10 +70,13 @@ impl Fields {
         let (mut letters, mut errors) = ([None; 8], [None; 8]);
         for (name, point, _) in POINTS {
             let Some(format) = format(name) else { continue };
-            // read before it is known which of them a record is
+            // read before the tracepoint of a record is known
             for (field, place) in [("dev", queue.number("dev")?), ("sector", queue.number("sector")?)] {
                 if format.number(field)? != place {
-                    return Err(TraceError::new(format!("{name} has its field {field} elsewhere than {}", queue.name)));
+                    return Err(TraceError::new(format!(
+                        "{name} has its field {field} at another offset than {}",
+                        queue.name
+                    )));
                 }
             }
             letters[point as usize] = Some(format.text("rwbs")?);
@@ -83,7 +87,7 @@ impl Fields {
         let sectors = queue.number("nr_sector")?;
         let others = [Some(complete), format("block_bio_complete")];
         if others.into_iter().flatten().any(|format| format.number("nr_sector") != Ok(sectors)) {
-            return Err(TraceError::new("a completion has its field nr_sector elsewhere than block_bio_queue"));
+            return Err(TraceError::new("a completion has its field nr_sector at another offset than block_bio_queue"));
         }
         Ok(Self {
             device: queue.number("dev")?,

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `rwbs`: the kernel's letters for what a request does and how (`FWFS`: flush before, write, forced to the medium, synchronous).
+//! `rwbs`: the kernel's letters for the operation and flags of a request (`FWFS`: preflush, write, FUA, sync).
 
 use crate::event::Op;
 
 const KNOWN: [(u8, u8); 5] = [(b'A', 1), (b'E', 2), (b'F', 4), (b'M', 8), (b'S', 16)];
 
-/// What the letters say.
+/// Decoded letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letters {
     /// Operation.
     pub op: Op,
-    /// Whether the device's cache is flushed before.
+    /// Whether the cache of the device is flushed first.
     pub preflush: bool,
-    /// The letters besides the operation, a bit for each of A (read ahead), E (secure erase), F (flush before, or forced to
-    /// the medium), M (metadata), S (synchronous).
+    /// The letters besides the operation, a bit for each of A (readahead), E (secure erase), F (preflush or FUA), M
+    /// (metadata), S (sync).
     pub flags: u8,
 }
 
 impl Letters {
-    /// Read the letters. A leading F is a flush before what follows; the letter after it, or the first, is the operation.
+    /// Decode the letters. A leading F is a preflush of the next operation; the letter after it, or the first, is the
+    /// operation.
     pub fn of(letters: &[u8]) -> Self {
         let preflush = letters.len() > 1 && letters[0] == b'F';
         let rest = if preflush { &letters[1..] } else { letters };
-        // zoned devices: ZA appends, other letters after Z change zones
+        // zoned devices: ZA is an append, other letters after Z are changes of zones
         let (op, length) = match rest {
             [b'Z', b'A', ..] => (Op::Write, 2),
             [b'Z', _, ..] => (Op::Other, 2),
@@ -33,7 +34,7 @@ impl Letters {
             _ => (Op::Other, rest.len().min(1)),
         };
         let bit = |letter: &u8| KNOWN.iter().find(|known| known.0 == *letter).map_or(0, |known| known.1);
-        // a flush's own F says nothing more
+        // the F of a flush has no further meaning
         let before = if preflush && op != Op::Flush { bit(&b'F') } else { 0 };
         Self { op, preflush, flags: rest[length..].iter().fold(before, |flags, letter| flags | bit(letter)) }
     }

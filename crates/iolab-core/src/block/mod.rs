@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The block layer's tracepoints become I/Os.
+//! Turns tracepoints of the block layer into I/Os.
 //!
-//! Latency is the device's: from `block_rq_issue` to `block_rq_complete`. Who asked, and since when it was queued, come from
-//! `block_bio_queue`, which runs in the submitter; at the issue any process may be running. A request that completes in
-//! parts is one I/O, done when its last byte is. Devices that have no requests of their own (device mapper, md) show bios
-//! only; they are taken from `block_bio_queue` to `block_bio_complete` where asked for, as the devices under them show the
-//! same I/O again. Pure; what must be looked up is asked of a `World`.
+//! Latency is that of the device: from `block_rq_issue` to `block_rq_complete`. The process and the time of queueing
+//! come from `block_bio_queue`, which runs in the submitter; at the issue any process may be current. A request that
+//! completes in parts is one I/O, which ends with its last byte. Devices without requests (device mapper, md) show bios
+//! only; these are recorded from `block_bio_queue` to `block_bio_complete` if requested, because the lower devices show
+//! the same I/O again. Does no I/O; data of processes and devices comes from a `World`.
 
 pub mod fields;
 pub mod letters;
@@ -17,54 +17,54 @@ use crate::pairing::{Completed, Key, Pairing, Start, WordMap};
 use fields::{Fields, Point};
 use letters::Letters;
 
-/// Threads whose process is kept.
+/// Maximum number of cached threads.
 const THREADS: usize = 1 << 16;
-/// Devices that are kept.
+/// Maximum number of cached devices.
 const DEVICES: usize = 1 << 12;
-/// Bytes of a sector, whatever the device's own are.
+/// Bytes of a sector of the block layer, for all devices.
 const SECTOR: u64 = 512;
 
-/// What is known of a device.
+/// Properties of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// Name.
     pub name: String,
-    /// Whether its I/O is wanted.
+    /// Whether its I/O is recorded.
     pub wanted: bool,
-    /// Whether it has bios only, no requests.
+    /// Whether it has bios but no requests.
     pub bios: bool,
 }
 
-/// A process, as it can be looked up.
+/// Properties of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its number, where known.
+    /// PID, if known.
     pub pid: Option<u32>,
-    /// Its command name.
+    /// Command name.
     pub name: Vec<u8>,
     /// Whether its I/O is left out.
     pub excluded: bool,
 }
 
-/// What is looked up outside.
+/// Source of data about devices and processes.
 pub trait World {
-    /// A device by the kernel's own number (major in the upper 12 bits, minor in the lower 20).
+    /// A device by kernel number (major in the upper 12 bits, minor in the lower 20).
     fn device(&mut self, number: u32) -> Device;
 
-    /// The process of a thread whose own command name is `name`.
+    /// The process of a thread with the command name `name`.
     fn process(&mut self, thread: u32, name: &[u8]) -> Process;
 }
 
-/// What is counted beside the I/Os.
+/// Counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// I/Os.
     pub events: u64,
     /// I/Os of processes that are left out.
     pub excluded: u64,
-    /// I/Os without latency, because others with the same place and operation were in flight with them.
+    /// I/Os without latency, because others with the same position and operation were in flight.
     pub shared: u64,
-    /// Records too short for their own description.
+    /// Records shorter than their format.
     pub damaged: u64,
 }
 
@@ -76,7 +76,7 @@ struct Known {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Who {
+struct Submitter {
     name: [u8; 16],
     pid: Option<u32>,
     id: u32,
@@ -89,18 +89,18 @@ pub struct Block {
     fields: Fields,
     pairing: Pairing,
     devices: WordMap<u32, Known>,
-    threads: WordMap<u32, Who>,
+    threads: WordMap<u32, Submitter>,
     flags: WordMap<u8, u32>,
     excluded: WordMap<u32, ()>,
-    /// From the trace clock to the Unix epoch.
+    /// Difference of the Unix epoch and the trace clock.
     epoch_ns: i64,
     lossy: bool,
-    /// What was counted.
+    /// Counts.
     pub counts: Counts,
 }
 
 impl Block {
-    /// No I/Os yet; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
+    /// No I/Os yet. `epoch_ns` plus the trace clock is the time in nanoseconds since the Unix epoch.
     pub fn new(fields: Fields, epoch_ns: i64) -> Self {
         Self {
             fields,
@@ -115,26 +115,26 @@ impl Block {
         }
     }
 
-    /// Take a record of a tracepoint.
+    /// Process a record of a tracepoint.
     pub fn take(&mut self, point: Point, time_ns: u64, record: &[u8], world: &mut impl World, rows: &mut Rows) {
         if self.take_one(point, time_ns, record, world, rows).is_none() {
             self.counts.damaged += 1;
         }
     }
 
-    /// From here on records are missing: no start in flight can be trusted, and none until `found`.
-    pub fn lost(&mut self) {
+    /// Records are missing from now on: no start in flight is valid, and no new one until `end_loss`.
+    pub fn begin_loss(&mut self) {
         self.pairing.forget_all();
         self.lossy = true;
     }
 
-    /// From here on no record is missing any more.
-    pub fn found(&mut self) {
+    /// Records are complete again from now on.
+    pub fn end_loss(&mut self) {
         self.pairing.forget_all();
         self.lossy = false;
     }
 
-    /// A thread's name or process may have changed.
+    /// The name or process of a thread may have changed.
     pub fn forget_thread(&mut self, thread: u32) {
         self.threads.remove(&thread);
     }
@@ -159,7 +159,7 @@ impl Block {
         }
         let sector = self.fields.sector.of(record)?;
         let letters = Letters::of(self.fields.letters(point).of(record)?);
-        // a flush is about no place: kernels write 0 or the largest number there, at the issue another than at the completion
+        // a flush has no position: kernels write 0 or the maximum there, which may differ between issue and completion
         let flush = Key { device: number, sector: 0, op: Op::Flush };
         let key = if letters.op == Op::Flush { flush } else { Key { device: number, sector, op: letters.op } };
         match point {
@@ -167,7 +167,7 @@ impl Block {
                 let start = self.start(time_ns, record, world, rows)?;
                 let bytes = self.fields.sectors.of(record)?.saturating_mul(SECTOR);
                 if letters.preflush {
-                    // the kernel issues a request of its own for it, which may serve others that wait as well
+                    // the kernel issues a separate flush request, which may serve other waiters too
                     self.pairing.queue(flush, start);
                 }
                 if bytes > 0 || !letters.preflush {
@@ -182,12 +182,12 @@ impl Block {
             }
             Point::Complete => {
                 let bytes = self.fields.sectors.of(record)?.saturating_mul(SECTOR);
-                // the kernel ends a write with a flush around it once more, with nothing in it, after its parts
+                // after the parts of a write with a flush, the kernel completes it once more with no data
                 if bytes == 0 && matches!(letters.op, Op::Read | Op::Write) {
                     return Some(());
                 }
                 let error = self.fields.error(point).of(record)? as i64;
-                // what failed ends whole, however far it came
+                // a failed request ends as a whole, whatever part was done
                 let done = if error == 0 { bytes } else { 0 };
                 let begun = match self.pairing.complete_part(key, done) {
                     Completed::Part => return Some(()),
@@ -213,33 +213,33 @@ impl Block {
         Some(())
     }
 
-    /// A bio's start with who asked for it.
+    /// The start of a bio with its process.
     fn start(&mut self, time_ns: u64, record: &[u8], world: &mut impl World, rows: &mut Rows) -> Option<Start> {
         let thread = self.fields.thread.of(record)? as u32;
         let name = self.fields.command.of(record)?;
-        let who = self.who(thread, name, world, rows);
-        let process = Some(who.id);
-        Some(Start { time_ns, process, pid: who.pid, thread: Some(thread), ..Start::default() })
+        let submitter = self.submitter(thread, name, world, rows);
+        let process = Some(submitter.id);
+        Some(Start { time_ns, process, pid: submitter.pid, thread: Some(thread), ..Start::default() })
     }
 
-    fn who(&mut self, thread: u32, name: &[u8], world: &mut impl World, rows: &mut Rows) -> Who {
+    fn submitter(&mut self, thread: u32, name: &[u8], world: &mut impl World, rows: &mut Rows) -> Submitter {
         let mut padded = [0; 16];
         let length = name.len().min(padded.len());
         padded[..length].copy_from_slice(&name[..length]);
-        if let Some(&who) = self.threads.get(&thread).filter(|who| who.name == padded) {
-            return who;
+        if let Some(&submitter) = self.threads.get(&thread).filter(|submitter| submitter.name == padded) {
+            return submitter;
         }
         let process = world.process(thread, name);
         let id = rows.intern(Names::Process, &process.name);
-        let who = Who { name: padded, pid: process.pid, id, excluded: process.excluded };
+        let submitter = Submitter { name: padded, pid: process.pid, id, excluded: process.excluded };
         if self.threads.len() >= THREADS {
             self.threads.clear();
         }
-        if let (true, Some(pid)) = (who.excluded, who.pid) {
+        if let (true, Some(pid)) = (submitter.excluded, submitter.pid) {
             self.excluded.insert(pid, ());
         }
-        self.threads.insert(thread, who);
-        who
+        self.threads.insert(thread, submitter);
+        submitter
     }
 
     fn device(&mut self, number: u32, world: &mut impl World, rows: &mut Rows) -> Known {
@@ -255,7 +255,7 @@ impl Block {
         known
     }
 
-    #[allow(clippy::too_many_arguments)] // all that is known of a completion
+    #[allow(clippy::too_many_arguments)] // all properties of a completion
     fn done(
         &mut self,
         time_ns: u64,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Little-endian values out of a payload; every read is checked.
+//! Reads little-endian values of a payload; every read is checked.
 
 use super::ROWS;
 use crate::error::TraceError;
 use crate::names;
 
-/// What is left of a payload.
+/// The unread rest of a payload.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -13,11 +13,11 @@ impl<'a> Bytes<'a> {
     /// The next bytes.
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], TraceError> {
         if length > self.0.len() {
-            return Err(TraceError::new(format!("a frame ends early: {length} bytes wanted, {} left", self.0.len())));
+            return Err(TraceError::new(format!("a frame ends early: {length} bytes expected, {} left", self.0.len())));
         }
-        let (taken, rest) = self.0.split_at(length);
+        let (bytes, rest) = self.0.split_at(length);
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     /// The next byte.
@@ -35,7 +35,7 @@ impl<'a> Bytes<'a> {
         Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes")))
     }
 
-    /// How many rows follow.
+    /// Number of rows.
     pub fn rows(&mut self) -> Result<usize, TraceError> {
         let rows = self.u32()? as usize;
         if rows > ROWS {
@@ -50,17 +50,17 @@ impl<'a> Bytes<'a> {
         let name = self.take(length)?;
         match std::str::from_utf8(name) {
             Ok(name) if !name.is_empty() => Ok(name.to_owned()),
-            _ => Err(TraceError::new("a frame whose source has no readable name")),
+            _ => Err(TraceError::new("a frame without a readable name of its source")),
         }
     }
 
-    /// Names that are new.
+    /// New names.
     pub fn names(&mut self) -> Result<Vec<String>, TraceError> {
         let count = self.u32()? as usize;
-        // a name has two bytes at least, its length
+        // a name needs at least two bytes, its length
         if count > self.0.len() / 2 {
             return Err(TraceError::new(format!(
-                "a frame ends early: {count} names wanted, {} bytes left",
+                "a frame ends early: {count} names expected, {} bytes left",
                 self.0.len()
             )));
         }
@@ -79,7 +79,7 @@ pub fn put_source(out: &mut Vec<u8>, source: &str) {
     out.extend_from_slice(source.as_bytes());
 }
 
-/// Append names; what is beyond 64 KiB of one is cut off.
+/// Append names; each is truncated to 64 KiB.
 pub fn put_names<'a>(out: &mut Vec<u8>, names: impl ExactSizeIterator<Item = &'a [u8]>) {
     out.extend_from_slice(&(names.len() as u32).to_le_bytes());
     for name in names {

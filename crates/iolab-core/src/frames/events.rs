@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames of events: columns of I/Os of one source.
 //!
-//! Payload: the source's name (length in a byte), the number of rows (u32), then the columns that hold anything, each
-//! with its number, a byte that says whether every row has a value (1) or bits follow that say which (2), its values, and
-//! in columns of names the names that are new. That byte is 4 higher where the numbers of names begin with 0 again. A column that is left out has no values; `count` left out is 1.
+//! Payload: the name of the source (length in a byte), the number of rows (u32), then the columns with values. A column
+//! has its number, a byte that says whether every row has a value (1) or a bitmap follows (2), and its values; columns
+//! of names also have the new names. 4 is added to that byte if ids of names start at 0 again. A missing column has no
+//! values; a missing `count` is 1.
 
 use super::bytes::{put_names, put_source, Bytes};
 use crate::error::TraceError;
@@ -11,19 +12,19 @@ use crate::event::Op;
 use crate::grid::Grid;
 use crate::names::Table;
 
-/// Bits of the grid of `latency_bucket`.
+/// Bits of the grid for `latency_bucket`.
 pub const BUCKET_BITS: u32 = 6;
 
 /// Columns, by their number in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name, as Python sees it.
+    /// Name, as in Python.
     pub name: &'static str,
-    /// Bytes of a value.
+    /// Bytes per value.
     pub width: usize,
-    /// Whether a row may lack it.
+    /// Whether rows may lack a value.
     pub nullable: bool,
-    /// Whether values are numbers of names.
+    /// Whether values are ids of names.
     pub named: bool,
 }
 
@@ -31,7 +32,7 @@ const fn column(name: &'static str, width: usize, nullable: bool, named: bool) -
     Column { name, width, nullable, named }
 }
 
-/// Columns that a frame may hold, in their order.
+/// Possible columns of a frame, in order.
 pub const COLUMNS: [Column; 17] = [
     column("time_ns", 8, false, false),
     column("op", 1, false, false),
@@ -56,14 +57,14 @@ const COUNT: usize = 2;
 const LATENCY: usize = 3;
 /// Number of the first column of names.
 const FIRST_NAMED: usize = 9;
-/// Rows for which room is kept between frames; the room of a burst is released.
+/// Capacity for rows that is kept between frames; more is released.
 const KEPT_ROWS: usize = 1 << 12;
-/// Added to the byte before the values of a column whose names are numbered from 0 again.
+/// Added to the byte before the values of a column if ids of names start at 0 again.
 const RESTARTED: u8 = 4;
 /// Columns of names.
 pub const NAMED: usize = COLUMNS.len() - FIRST_NAMED;
 
-/// A column whose values are names, by its place among those.
+/// A column of names, by its index among those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Key {
@@ -79,37 +80,37 @@ pub enum Key {
     Client,
     /// Job of a load generator.
     Job,
-    /// Name of the error's number, none where there was no error.
+    /// Name of the error number; None if there was no error.
     Error,
-    /// What else is known of the call or request.
+    /// Further properties of the call or request.
     Flags,
 }
 
-/// One I/O, names already interned.
+/// One I/O with interned names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Completion, in nanoseconds since the Unix epoch.
     pub time_ns: i64,
-    /// What it did.
+    /// Operation.
     pub op: Op,
-    /// From start to completion.
+    /// Time from start to completion.
     pub latency_ns: Option<u64>,
-    /// From queueing to start.
+    /// Time from queueing to start.
     pub queue_ns: Option<u64>,
-    /// First byte on the device or in the file.
+    /// Offset of the first byte on the device or in the file.
     pub offset_bytes: Option<u64>,
-    /// Bytes moved.
+    /// Number of bytes transferred.
     pub size_bytes: Option<u64>,
     /// Process.
     pub pid: Option<u32>,
     /// Thread.
     pub thread: Option<u32>,
-    /// Numbers of names, by `Key`.
+    /// Ids of names, by `Key`.
     pub keys: [Option<u32>; NAMED],
 }
 
 impl Row {
-    /// An I/O of which only time and operation are known.
+    /// An I/O with only time and operation.
     pub fn at(time_ns: i64, op: Op) -> Self {
         Self {
             time_ns,
@@ -125,7 +126,7 @@ impl Row {
     }
 }
 
-/// Values of a column that may lack some.
+/// Values of a column, some of them missing.
 #[derive(Clone, Debug, Default)]
 struct Values<T> {
     values: Vec<T>,
@@ -173,7 +174,7 @@ fn put_values<T: Copy, const N: usize>(out: &mut Vec<u8>, values: &[T], little: 
     }
 }
 
-/// Rows of one source that wait to become a frame, and the names that they use.
+/// Pending rows of a source, and their names.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     time_ns: Vec<i64>,
@@ -188,25 +189,25 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Number of a name in a column.
+    /// Id of a name in a column.
     pub fn intern(&mut self, key: Key, name: &[u8]) -> u32 {
         self.tables[key as usize].intern(name)
     }
 
-    /// The name of a number that `intern` gave.
+    /// The name of an id returned by `intern`.
     pub fn name(&self, key: Key, id: u32) -> &[u8] {
         self.tables[key as usize].name(id)
     }
 
-    /// How many names a column has.
+    /// Number of names of a column.
     pub fn names(&self, key: Key) -> usize {
         self.tables[key as usize].len()
     }
 
-    /// Forget the names of a column, so that memory stays flat. The caller keeps no number of them.
+    /// Drop the names of a column, so that memory stays bounded. The caller must not keep their ids.
     ///
     /// # Panics
-    /// When rows wait: they refer to the names.
+    /// If rows are pending: they refer to the names.
     pub fn restart(&mut self, key: Key) {
         assert!(self.is_empty(), "rows that wait refer to names");
         self.beyond += self.tables[key as usize].take_beyond();
@@ -215,17 +216,17 @@ impl Rows {
         self.restarted[key as usize] = true;
     }
 
-    /// I/Os since the last call whose name is beyond the limit of its column.
+    /// I/Os since the last call with a name beyond the limit of its column.
     pub fn take_beyond(&mut self) -> u64 {
         std::mem::take(&mut self.beyond) + self.tables.iter_mut().map(Table::take_beyond).sum::<u64>()
     }
 
-    /// How many rows wait.
+    /// Number of pending rows.
     pub fn len(&self) -> usize {
         self.time_ns.len()
     }
 
-    /// Whether no row waits.
+    /// Whether no rows are pending.
     pub fn is_empty(&self) -> bool {
         self.time_ns.is_empty()
     }
@@ -240,7 +241,7 @@ impl Rows {
         self.keys.iter_mut().zip(row.keys).for_each(|(column, value)| column.push(value));
     }
 
-    /// The payload of a frame with all rows that wait; none wait afterwards.
+    /// The payload of a frame with all pending rows. Afterwards no rows are pending.
     pub fn payload(&mut self, source: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.len() * 72);
         put_source(&mut out, source);
@@ -277,33 +278,33 @@ impl Rows {
     }
 }
 
-/// A column as it was read: little-endian values, 1 or 0 for each row that has one or not, and new names.
+/// A column of a frame: little-endian values, 1 or 0 for each row with or without a value, and new names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Read {
-    /// Values, 0 where there is none.
+    /// Values; 0 if missing.
     pub values: Vec<u8>,
     /// 1 where there is a value.
     pub valid: Vec<u8>,
-    /// Names that are new.
+    /// New names.
     pub names: Vec<String>,
-    /// Whether names are numbered from 0 again, with these.
+    /// Whether ids of names start at 0 again, with these names.
     pub restarted: bool,
 }
 
-/// A frame of events as it was read.
+/// A decoded frame of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
     /// Source.
     pub source: String,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns, by their number; all of them, also those that the frame left out.
+    /// Columns, by number, including those that the frame omits.
     pub columns: Vec<Read>,
-    /// Index of the latency on the grid of 6 bits, 0 where there is none.
+    /// Index of the latency on the grid of 6 bits; 0 if missing.
     pub latency_bucket: Vec<u16>,
 }
 
-/// Names that each column has, so that no number stands for nothing.
+/// Number of names of each column, to check ids.
 pub type Known = [usize; NAMED];
 
 /// Read a payload.
@@ -318,7 +319,7 @@ pub fn read(payload: &[u8], known: &mut impl FnMut(&str) -> Known) -> Result<(Ev
         let number = usize::from(bytes.u8()?);
         let Some(column) = COLUMNS.get(number).filter(|_| number >= next) else {
             return Err(TraceError::new(format!(
-                "a frame of events with a column {number} where {next} or above is due"
+                "a frame of events with a column {number} where {next} or above is expected"
             )));
         };
         next = number + 1;
@@ -380,11 +381,11 @@ fn read_column(bytes: &mut Bytes<'_>, column: &Column, rows: usize) -> Result<Re
     Ok(Read { values, valid, names, restarted })
 }
 
-/// Every number stands for a name.
+/// Checks that every id has a name.
 fn check_names(read: &Read, names: usize, column: &str) -> Result<(), TraceError> {
     let ids = read.values.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().expect("four bytes")) as usize);
     if ids.zip(&read.valid).any(|(id, &valid)| valid == 1 && id >= names) {
-        return Err(TraceError::new(format!("a frame with a number in {column} that stands for no name")));
+        return Err(TraceError::new(format!("a frame with an id in {column} that has no name")));
     }
     Ok(())
 }

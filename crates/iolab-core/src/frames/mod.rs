@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames: how the probe hands events, samples and words to whoever records them, on one pipe.
+//! Frames: the format in which the probe sends events, samples and messages through a pipe to the recorder.
 //!
-//! A frame is a head of 16 bytes (`ioLb`, version, kind, two zero bytes, length and CRC-32 of the payload; little-endian)
-//! and its payload. Events and samples are columns; all else is JSON. Names go over the pipe once: a column of names
-//! holds numbers, and each frame brings the names that are new in it, numbered on from those of the same source and
-//! column before it, or from 0 where the frame says so. A reader trusts nothing: what does not fit exactly ends the reading.
+//! A frame is a header of 16 bytes (`ioLb`, version, kind, two zero bytes, length and CRC-32 of the payload;
+//! little-endian) and its payload. Events and samples are columns; all other frames are JSON. A name is sent once: a
+//! column of names has ids, and each frame has the new names. Their ids follow those of the same source and column, or
+//! start at 0 if the frame says so. A reader checks everything: invalid data ends the reading.
 
 mod bytes;
 pub mod events;
 pub mod reader;
 pub mod samples;
 
-/// What a frame begins with.
+/// Magic number of a frame.
 pub const MAGIC: [u8; 4] = *b"ioLb";
-/// Version of the frames, changed with every change of them.
+/// Version of the format, incremented with every change.
 pub const VERSION: u8 = 2;
 /// Bytes before the payload.
 pub const HEAD: usize = 16;
-/// Bytes of a payload at most.
+/// Maximum size of a payload in bytes.
 pub const LIMIT: usize = 64 << 20;
-/// Rows of a frame at most, so that no small frame can ask for much memory.
+/// Maximum number of rows of a frame, so that a small frame cannot require much memory.
 pub const ROWS: usize = 1 << 20;
 
-/// What a frame holds.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Who speaks, on which machine, with which sources (JSON).
+    /// First frame: machine and sources (JSON).
     Hello = 1,
     /// I/Os (columns).
     Events = 2,
     /// Readings of counters (columns).
     Samples = 3,
-    /// What was lost, and when (JSON).
+    /// A loss and its time (JSON).
     Loss = 4,
-    /// A second is over (JSON).
+    /// End of a second (JSON).
     Tick = 5,
-    /// A process that was seen (JSON).
+    /// A process (JSON).
     Process = 6,
-    /// Words for the user (JSON).
+    /// A message for the user (JSON).
     Note = 7,
-    /// Nothing follows (JSON).
+    /// Last frame (JSON).
     End = 8,
 }
 
 impl Kind {
-    /// All kinds, in the order of their codes, which begin with 1.
+    /// All kinds, in the order of their codes, starting at 1.
     pub const ALL: [Kind; 8] =
         [Kind::Hello, Kind::Events, Kind::Samples, Kind::Loss, Kind::Tick, Kind::Process, Kind::Note, Kind::End];
 
@@ -54,7 +54,7 @@ impl Kind {
         Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
-    /// Name, as Python sees it.
+    /// Name, as in Python.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Hello => "hello",
@@ -72,7 +72,7 @@ impl Kind {
 /// A frame's bytes.
 ///
 /// # Panics
-/// When the payload is over the limit: whoever makes frames cuts them before.
+/// If the payload is over the limit: callers split it before.
 pub fn frame(kind: Kind, payload: &[u8]) -> Vec<u8> {
     assert!(payload.len() <= LIMIT, "a frame over the limit");
     let mut out = Vec::with_capacity(HEAD + payload.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames out of a stream of bytes, however it is cut.
+//! Reads frames from a stream of bytes, split at any position.
 
 use super::events::{self, Events, Known};
 use super::samples;
@@ -7,21 +7,21 @@ use super::{Kind, HEAD, LIMIT, MAGIC, VERSION};
 use crate::error::TraceError;
 use std::collections::HashMap;
 
-/// Sources whose names are kept; a stream has a few.
+/// Maximum number of sources; a stream has a few.
 const SOURCES: usize = 64;
 
-/// A frame as it was read.
+/// A decoded frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// I/Os.
     Events(Events),
     /// Readings of counters.
     Samples(samples::Read),
-    /// Anything else: its kind and its JSON, not yet looked at.
+    /// Any other kind, with its JSON unparsed.
     Words(Kind, Vec<u8>),
 }
 
-/// Reads frames. After damage it refuses everything: nothing after it can be trusted.
+/// Reads frames. After damage it refuses everything, because later data cannot be trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Reader {
     waiting: Vec<u8>,
@@ -31,10 +31,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Take bytes; give the frames that are whole with them.
+    /// Add bytes. Returns the frames that are complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TraceError> {
         if let Some(damage) = &self.damage {
-            return Err(TraceError::new(format!("reading ended before: {damage}")));
+            return Err(TraceError::new(format!("the stream was refused before: {damage}")));
         }
         self.waiting.extend_from_slice(bytes);
         let waiting = std::mem::take(&mut self.waiting);
@@ -57,21 +57,21 @@ impl Reader {
         Ok(frames)
     }
 
-    /// Refuse everything from here on, for whoever found more wrong with a frame than can be seen in here.
+    /// Refuse everything from now on; for callers that detect an error in the content of a frame.
     pub fn refuse(&mut self, damage: TraceError) {
         self.damage = Some(damage);
     }
 
-    /// Bytes of a frame that has begun and not ended.
+    /// Bytes of an incomplete frame.
     pub fn unfinished(&self) -> usize {
         self.waiting.len()
     }
 
     fn next(&mut self, bytes: &[u8]) -> Result<Option<(Frame, usize)>, TraceError> {
-        // what can be told wrong early is: a wrong length would be waited for without end
+        // errors of the header are detected early: with a wrong length the reader would wait forever
         let magic = bytes.len().min(MAGIC.len());
         if bytes[..magic] != MAGIC[..magic] {
-            return Err(TraceError::new("no frame begins where one should: not the probe's output, or damaged"));
+            return Err(TraceError::new("no frame header at its position: not output of the probe, or damaged"));
         }
         let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
         let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
@@ -87,7 +87,7 @@ impl Reader {
         }
         let Some(payload) = bytes.get(HEAD..HEAD + length) else { return Ok(None) };
         if crc32fast::hash(payload) != word(12) {
-            return Err(TraceError::new(format!("a frame of kind {} whose CRC does not match", kind.name())));
+            return Err(TraceError::new(format!("a frame of kind {} with a wrong CRC", kind.name())));
         }
         Ok(Some((self.payload(kind, payload)?, HEAD + length)))
     }

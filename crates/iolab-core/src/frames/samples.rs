@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames of samples: readings of counters of one source.
 //!
-//! Payload: the source's name, the number of rows (u32), time (i64), object (u32), field (u32), value (i64) of each row,
-//! column by column, then the names of objects and of fields that are new.
+//! Payload: the name of the source, the number of rows (u32), time (i64), object (u32), field (u32), value (i64) of
+//! each row, column by column, then the new names of objects and of fields.
 
 use super::bytes::{put_names, put_source, Bytes};
 use crate::error::TraceError;
 use crate::names::Table;
 
-/// Readings that wait to become a frame.
+/// Pending readings.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     time_ns: Vec<i64>,
@@ -19,7 +19,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Add a reading of a field of an object (`""` where there is but one).
+    /// Add a reading of a field of an object (`""` if there is only one).
     pub fn push(&mut self, time_ns: i64, object: &[u8], field: &[u8], value: i64) {
         self.time_ns.push(time_ns);
         for (number, name) in [object, field].into_iter().enumerate() {
@@ -29,12 +29,12 @@ impl Samples {
         self.value.push(value);
     }
 
-    /// Whether there is no reading.
+    /// Whether no readings are pending.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// The payload of a frame with all readings that wait; none wait afterwards.
+    /// The payload of a frame with all pending readings. Afterwards none are pending.
     pub fn payload(&mut self, source: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.value.len() * 24);
         put_source(&mut out, source);
@@ -50,24 +50,24 @@ impl Samples {
     }
 }
 
-/// A frame of samples as it was read; columns are little-endian.
+/// A decoded frame of samples; columns are little-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Source.
     pub source: String,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
     /// Times (i64).
     pub time_ns: Vec<u8>,
-    /// Numbers of names (u32): objects, fields.
+    /// Ids of names (u32): objects, fields.
     pub ids: [Vec<u8>; 2],
     /// Values (i64).
     pub value: Vec<u8>,
-    /// Names that are new: objects, fields.
+    /// New names: objects, fields.
     pub names: [Vec<String>; 2],
 }
 
-/// Read a payload. `known` tells how many names of objects and of fields a source has.
+/// Decode a payload. `known` has the number of names of objects and of fields of the source.
 pub fn read(payload: &[u8], known: &mut impl FnMut(&str) -> [usize; 2]) -> Result<(Read, [usize; 2]), TraceError> {
     let mut bytes = Bytes(payload);
     let source = bytes.source()?;
@@ -84,7 +84,7 @@ pub fn read(payload: &[u8], known: &mut impl FnMut(&str) -> [usize; 2]) -> Resul
         *known += names.len();
         let mut ids = ids.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().expect("four bytes")));
         if ids.any(|id| id as usize >= *known) {
-            return Err(TraceError::new("a frame of samples with a number that stands for no name"));
+            return Err(TraceError::new("a frame of samples with an id that has no name"));
         }
     }
     Ok((Read { source, rows, time_ns, ids, value, names }, known))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Choosing the interval.
+//! Choice of the interval.
 
 use super::Spec;
 use crate::event::{Event, Sink};
@@ -8,14 +8,14 @@ use crate::names::Names;
 use crate::readers::Work;
 use crate::trace::Trace;
 
-/// The smallest factor that makes an interval 1, 2 or 5 times a power of ten, and leaves at most so many columns.
+/// The smallest factor that makes an interval 1, 2 or 5 times a power of ten, with at most this many columns.
 pub(super) fn round_factor(interval: i64, (first, last): (i64, i64), wanted: i64) -> i64 {
     let mut decade = 1i64;
     loop {
         for step in [1, 2, 5] {
             let round = decade.saturating_mul(step);
             let factor = round / interval;
-            // times before and after 0 never share a column
+            // times before and after 0 are never in the same column
             let few = |factor: i64| last.div_euclid(factor) - first.div_euclid(factor) < wanted.max(2);
             if round == i64::MAX || (factor > 0 && round % interval == 0 && few(factor)) {
                 return factor.max(1);
@@ -25,7 +25,7 @@ pub(super) fn round_factor(interval: i64, (first, last): (i64, i64), wanted: i64
     }
 }
 
-/// Earliest and latest time of the events asked for, of those that it sees.
+/// Earliest and latest time of the events that match the filter.
 struct Span {
     filter: Filter,
     span: Option<(i64, i64)>,
@@ -40,8 +40,8 @@ impl Sink for Span {
     }
 }
 
-/// The interval to start with: what suits the events at both ends of a plain file, which spares the counting in much
-/// shorter ones. Events between can only make the span longer, so it is never too long.
+/// Initial interval: fits the events at both ends of an uncompressed file, so that counting does not start with much
+/// shorter ones. Events in between can only make the span longer, so it is never too long.
 pub(super) fn finest(trace: &Trace, spec: &Spec, filter: &Filter) -> i64 {
     let mut work = Work::default();
     let mut filter = filter.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trace to heat map: histograms of one value per interval of time, without events in between.
+//! Trace to heat map: histograms of one value per interval of time, without storing events.
 
 mod auto;
 mod sink;
@@ -15,7 +15,7 @@ use crate::scan::{scan, Scanned};
 use crate::trace::Trace;
 use std::sync::atomic::AtomicBool;
 
-/// How values became buckets.
+/// Scale of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Bucket i is the grid's.
@@ -26,7 +26,7 @@ pub enum Scale {
         low: u64,
         /// Values per bucket.
         width: u64,
-        /// How many buckets there are.
+        /// Number of buckets.
         buckets: u32,
     },
 }
@@ -38,9 +38,9 @@ pub struct HeatMap {
     pub t0_ns: i64,
     /// Length of a column.
     pub interval_ns: i64,
-    /// Columns from the first to the last that holds anything.
+    /// Number of columns from the first to the last with a count.
     pub column_count: u32,
-    /// How values became buckets.
+    /// Scale of buckets.
     pub scale: Scale,
     /// Column of each cell.
     pub column: Vec<u32>,
@@ -48,31 +48,31 @@ pub struct HeatMap {
     pub index: Vec<u32>,
     /// Count of each cell.
     pub count: Vec<u64>,
-    /// What was counted, and what not.
+    /// Counts of included and excluded events.
     pub tally: Tally,
 }
 
-/// What was counted, and what not.
+/// Counts of included and excluded events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events in the map.
     pub events: u64,
-    /// Events whose value is not in the range asked for.
+    /// Events with a value outside the requested range.
     pub outside: u64,
     /// Events without such a value.
     pub without_y: u64,
-    /// Events that the filter left out.
+    /// Events dropped by the filter.
     pub skipped: u64,
 }
 
 impl Tally {
-    /// Events that were read, whatever became of them.
+    /// All events that were read.
     pub fn seen(&self) -> u64 {
         self.events + self.outside + self.without_y + self.skipped
     }
 }
 
-/// The map of a trace, with what its reader counted.
+/// The map of a trace, with the counts of its reader.
 pub fn heatmap(
     trace: &mut Trace,
     spec: &Spec,

@@ -13,12 +13,12 @@ use crate::names::Names;
 use crate::readers::Work;
 use crate::scan::Merge;
 
-/// Fine columns that are kept for each one wanted, so that a round interval can be chosen at the end.
+/// Fine columns per requested column, so that a round interval can be chosen at the end.
 const FINE_COLUMNS: i64 = 20;
-/// Equal buckets that are open for each one wanted, so that the range can be fitted at the end.
+/// Equal buckets per requested bucket, so that the range can be fitted at the end.
 const FINE_BUCKETS: u64 = 2;
 
-/// Buckets while events come in.
+/// Buckets while events are added.
 #[derive(Clone, Copy, Debug)]
 enum Buckets {
     Log(Grid),
@@ -48,7 +48,7 @@ impl HeatSink {
             }
             Some(wanted) => {
                 let open = u64::from(wanted) * FINE_BUCKETS;
-                // where the whole range is given its buckets are known
+                // with a complete range, the buckets are known
                 let scale =
                     spec.high.map_or(Linear::FINEST, |high| Linear::covering(spec.low.unwrap_or(0), high - 1, open));
                 let base = scale.index(spec.low.unwrap_or(0));
@@ -81,7 +81,7 @@ impl HeatSink {
         }
     }
 
-    /// Open the buckets that hold all values so far, wider ones if need be, with room to either side.
+    /// Open the buckets of all values so far, wider ones if necessary, with a margin on either side.
     #[cold]
     fn reopen(cells: &mut Cells, scale: &mut Linear, base: &mut u64, open: u64, smallest: u64, largest: u64) {
         cells.put_all_aside(*base);
@@ -113,7 +113,7 @@ impl HeatSink {
             Buckets::Log(grid) => (Scale::Log(grid), 0),
             Buckets::Linear { scale, smallest, largest, .. } => {
                 let wanted = u64::from(spec.linear_buckets.unwrap_or(1));
-                // a range asked for is drawn whole; otherwise the values' own
+                // a requested range is drawn completely; otherwise the range of the values
                 let low = spec.low.unwrap_or(if smallest > largest { 0 } else { smallest });
                 let high = spec.high.map_or(largest.max(low), |high| high - 1);
                 let fitting = Linear::covering(low, high, wanted);

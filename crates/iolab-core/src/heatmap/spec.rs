@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a heat map is asked to show.
+//! Parameters of a heat map.
 
 use crate::error::TraceError;
 
 /// Finest grid of a map.
 pub const MAX_BITS: u32 = 10;
-/// Most columns and equal buckets that may be asked for.
+/// Maximum number of columns and of equal buckets.
 pub const MOST: u32 = 20_000;
 
-/// What is drawn upwards.
+/// Vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Y {
     /// Latency, in ns.
@@ -20,60 +20,60 @@ pub enum Y {
 }
 
 impl Y {
-    /// The value of that name.
+    /// The value with this name.
     pub fn of_name(name: &str) -> Result<Self, TraceError> {
         match name {
             "latency" => Ok(Self::Latency),
             "offset" => Ok(Self::Offset),
             "size" => Ok(Self::Size),
-            _ => Err(TraceError::new(format!("no map of {name:?}; there are latency, offset and size"))),
+            _ => Err(TraceError::new(format!("no map of {name:?}; values: latency, offset, size"))),
         }
     }
 }
 
-/// What an event adds to its cell.
+/// Weight of an event in its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// One for each I/O.
+    /// 1 for each I/O.
     Count,
-    /// Its latency, in ns.
+    /// Latency, in ns.
     Time,
 }
 
 impl Weight {
-    /// The weight of that name.
+    /// The weight with this name.
     pub fn of_name(name: &str) -> Result<Self, TraceError> {
         match name {
             "count" => Ok(Self::Count),
             "time" => Ok(Self::Time),
-            _ => Err(TraceError::new(format!("no weight {name:?}; there are count and time"))),
+            _ => Err(TraceError::new(format!("no weight {name:?}; weights: count, time"))),
         }
     }
 }
 
-/// What is asked for.
+/// Parameters.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What is drawn upwards.
+    /// Vertical axis.
     pub y: Y,
     /// Bits of the grid.
     pub bits: u32,
-    /// Length of a column; `None` chooses one.
+    /// Length of a column; `None` means automatic.
     pub interval_ns: Option<i64>,
-    /// About how many columns to choose.
+    /// Approximate number of columns of an automatic choice.
     pub columns_wanted: u32,
     /// Smallest value of the map.
     pub low: Option<u64>,
-    /// Values from here on are outside.
+    /// End of the range of values, exclusive.
     pub high: Option<u64>,
-    /// At most so many equal buckets, in the grid's place.
+    /// Maximum number of equal buckets, used instead of the grid.
     pub linear_buckets: Option<u32>,
-    /// What an event adds.
+    /// Weight of an event.
     pub weight: Weight,
 }
 
 impl Spec {
-    /// A map of a value as it is by default: offsets in equal buckets, the rest on the grid of 3 bits.
+    /// The default map of a value: offsets in equal buckets, other values on the grid of 3 bits.
     pub fn new(y: Y) -> Self {
         Self {
             y,
@@ -87,7 +87,7 @@ impl Spec {
         }
     }
 
-    /// Refuse what cannot be drawn.
+    /// Check the parameters.
     pub fn check(&self) -> Result<(), TraceError> {
         let bad = |text: String| Err(TraceError::new(text));
         if self.bits > MAX_BITS {
@@ -97,13 +97,13 @@ impl Spec {
             return bad("an interval is at least 1 ns".into());
         }
         if !(1..=MOST).contains(&self.columns_wanted) {
-            return bad(format!("1 to {MOST} columns can be wanted, not {}", self.columns_wanted));
+            return bad(format!("1 to {MOST} columns are possible, not {}", self.columns_wanted));
         }
         if self.linear_buckets.is_some_and(|buckets| !(1..=MOST).contains(&buckets)) {
-            return bad(format!("there are 1 to {MOST} equal buckets"));
+            return bad(format!("1 to {MOST} equal buckets are possible"));
         }
         if self.high.is_some_and(|high| high <= self.low.unwrap_or(0)) {
-            return bad("the range of values is empty: its end is not above its beginning".into());
+            return bad("the range of values is empty: its end is not above its start".into());
         }
         Ok(())
     }

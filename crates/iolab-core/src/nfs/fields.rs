@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tracepoints of the NFS server that are read, and the fields of their records, by the kernel's own descriptions.
+//! The tracepoints of the NFS server, and the fields of their records, from the kernel's formats.
 
 use crate::error::TraceError;
 use crate::tracefs::format::{Format, Number, Text};
 
-/// A tracepoint that is read.
+/// Meaning of a tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Point {
     /// A thread of an RPC service starts to serve a request.
     Process,
-    /// The reply to a request goes to the transport.
+    /// The reply to a request is passed to the transport.
     Reply,
     /// A request gets no reply.
     Drop,
     /// One operation of a compound ended.
     Operation,
-    /// A read, write or commit starts: file and offset are known.
+    /// A read, write or commit starts, with file and offset.
     Start,
     /// A read or write moved this many bytes.
     Moved,
@@ -85,26 +85,26 @@ pub struct Io {
     pub status: Option<Number>,
 }
 
-/// Bytes of numbers that are compared between tracepoints, and of the hash of a file handle.
+/// Bytes of ids that are compared between tracepoints, and of the hash of a file handle.
 const WORD: u8 = 4;
 
 /// Fields of all tracepoints of this kernel.
 #[derive(Clone, Debug)]
 pub struct Fields {
-    /// Of `svc_process`.
+    /// Fields of `svc_process`.
     pub process: Process,
     /// Number of the request in `svc_stats_latency`.
     pub reply: Number,
-    /// Of `nfsd_compound_status`.
+    /// Fields of `nfsd_compound_status`.
     pub operation: Operation,
     thread: Number,
     io: [Option<Io>; POINTS.len()],
-    /// Why optional tracepoints are not read, a line each.
+    /// Why optional tracepoints are not read, one line for each.
     pub unread: Vec<String>,
 }
 
 impl Fields {
-    /// Find the fields in the descriptions of the tracepoints that this kernel has.
+    /// Find the fields in the formats of the available tracepoints.
     pub fn find<'a>(format: impl Fn(&str) -> Option<&'a Format>) -> Result<Self, TraceError> {
         let needed =
             |name: &str| format(name).ok_or_else(|| TraceError::new(format!("this kernel has no tracepoint {name}")));
@@ -151,18 +151,18 @@ impl Fields {
         })
     }
 
-    /// The thread that made a record.
+    /// The thread of a record.
     pub fn thread(&self, record: &[u8]) -> Option<u32> {
         self.thread.of(record).map(|thread| thread as u32)
     }
 
-    /// Fields of the read, write or commit at this place in `POINTS`; none where it is not read.
+    /// Fields of the read, write or commit at this index of `POINTS`; None if it is not read.
     pub fn io(&self, place: usize) -> Option<Io> {
         *self.io.get(place)?
     }
 }
 
-/// Fields of a read, write or commit; none in other tracepoints.
+/// Fields of a read, write or commit; None for other tracepoints.
 fn io_fields(format: &Format, point: Point) -> Result<Option<Io>, TraceError> {
     let (has_offset, length, status) = match point {
         Point::Start => (true, None, None),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tracepoints of the kernel's NFS server (nfsd) become operations.
+//! Turns tracepoints of the kernel's NFS server (nfsd) into operations.
 //!
-//! A thread of the server serves one request at a time, so that records belong together by thread and by the number of the
-//! request (xid). A request of NFS 2 or 3 is one operation, from `svc_process` to `svc_stats_latency`, where the reply goes to
-//! the transport. A request of NFS 4 is a compound: each operation in it is one, from the end of the operation before it to its
-//! own end, and to the reply where it is the last. Operations that only prepare others (`PUTFH`, `SEQUENCE`) are part of the
-//! operation that follows, unless they fail or the compound has no other.
+//! A server thread handles one request at a time, so records of a request have the same thread and request id (xid). A
+//! request of NFS 2 or 3 is one operation, from `svc_process` to `svc_stats_latency`, when the reply is passed to the
+//! transport. A request of NFS 4 is a compound: each of its operations lasts from the end of the previous one to its
+//! own end; the last one lasts to the reply. Operations that only prepare others (`PUTFH`, `SEQUENCE`) are part of the
+//! next operation, unless they fail or the compound has no other.
 //!
-//! File, offset and size are those of the server's own read or write. Nothing is known of them where a request made none, for
-//! example because the server refused it. Pure: nothing is looked up outside.
+//! File, offset and size are those of the read or write in the server. They are unknown if a request caused none, for
+//! example because the server refused it. Does no I/O.
 
 pub mod fields;
 pub mod names;
@@ -21,27 +21,27 @@ use crate::pairing::WordMap;
 use fields::{Fields, Io, Point, POINTS};
 use names::FileNames;
 
-/// Threads of RPC services that are kept; with more, all are forgotten and counted.
+/// Maximum number of threads of RPC services. Above it, all are dropped and counted.
 const THREADS: usize = 1 << 14;
-/// File handles of which the name is kept.
+/// Maximum number of file handles with a name.
 const HANDLES: usize = 1 << 17;
-/// Services of which requests are recorded; others (lockd, callbacks of an NFS client) use the same tracepoints.
+/// Recorded services; others (lockd, callbacks of an NFS client) use the same tracepoints.
 const SERVICES: [&[u8]; 2] = [b"nfsd", b"nfsacl"];
 /// Operations of NFS 4 that only prepare others of their compound.
 const PREPARING: [&[u8]; 7] = [b"SEQUENCE", b"PUTFH", b"PUTROOTFH", b"PUTPUBFH", b"SAVEFH", b"RESTOREFH", b"GETFH"];
 
-/// What is counted besides the operations.
+/// Counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Operations.
     pub events: u64,
     /// Requests without a reply, and replies without a request.
     pub unpaired: u64,
-    /// Records too short for their own description.
+    /// Records shorter than their format.
     pub damaged: u64,
 }
 
-/// What is known of a file's part.
+/// Properties of a read or write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Part {
     /// Hash of the file handle.
@@ -66,14 +66,14 @@ struct Request {
     version: u64,
     /// Whether it is one of `SERVICES`.
     wanted: bool,
-    /// Its procedure, with what is known of the operation that is under way.
+    /// Its procedure, with the properties of the current operation.
     operation: Operation,
     client: Option<u32>,
-    /// End of the last operation that became a row; at first the start of the request.
+    /// End of the last operation with a row; initially the start of the request.
     since_ns: u64,
-    /// Whether an operation of the compound has become a row.
+    /// Whether an operation of the compound has a row.
     has_rows: bool,
-    /// The last operation of the compound, which ends with the reply.
+    /// The last operation of the compound; it ends with the reply.
     last: Option<Operation>,
 }
 
@@ -83,25 +83,25 @@ pub struct Nfs {
     fields: Fields,
     /// Requests in flight, by thread.
     requests: WordMap<u32, Request>,
-    /// Numbers of the names of file handles without a path, by hash.
+    /// Ids of the names of file handles without a path, by hash.
     handles: WordMap<u32, u32>,
-    /// Paths of files, by hash of the handle; filled from elsewhere before the records of the same I/O are taken.
+    /// Paths of files, by hash of the handle; set by the caller before the records of the same I/O are processed.
     pub names: FileNames,
-    /// From the trace clock to the Unix epoch.
+    /// Difference of the Unix epoch and the trace clock.
     epoch_ns: i64,
     lossy: bool,
-    /// What was counted.
+    /// Counts.
     pub counts: Counts,
 }
 
 impl Nfs {
-    /// No operations yet; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
+    /// No operations yet. `epoch_ns` plus the trace clock is the time in nanoseconds since the Unix epoch.
     pub fn new(fields: Fields, epoch_ns: i64) -> Self {
         let (requests, handles, names) = (WordMap::default(), WordMap::default(), FileNames::default());
         Self { fields, requests, handles, names, epoch_ns, lossy: false, counts: Counts::default() }
     }
 
-    /// Take a record of the tracepoint at this place in `POINTS`, in the order of time.
+    /// Process a record of the tracepoint at this index of `POINTS`, in order of time.
     pub fn take(&mut self, place: usize, time_ns: u64, record: &[u8], rows: &mut Rows) {
         let Some(&(_, _, point, _)) = POINTS.get(place) else { return };
         if self.take_record(place, point, time_ns, record, rows).is_none() {
@@ -109,8 +109,8 @@ impl Nfs {
         }
     }
 
-    /// Records are missing from here on (true), or none are from here on (false): requests in flight are discarded, as
-    /// a stale start would give a wrong latency. While records are missing no request is recorded.
+    /// Records are missing from now on (true), or complete from now on (false). Requests in flight are dropped, because
+    /// a stale start would give a wrong latency. While records are missing, no request is recorded.
     pub fn set_lossy(&mut self, missing: bool) {
         self.forget_all();
         self.lossy = missing;
@@ -127,7 +127,7 @@ impl Nfs {
             Point::Process => self.start(thread, time_ns, record, rows),
             Point::Reply => self.reply(thread, time_ns, record, rows),
             Point::Drop => {
-                // the client sends it again: no reply is due
+                // the client sends it again: there is no reply
                 self.requests.remove(&thread);
                 Some(())
             }
@@ -207,7 +207,7 @@ impl Nfs {
         part.offset = part.offset.or(offset);
         match (point, status) {
             (Point::Moved, _) => part.size = length.map(|length| part.size.unwrap_or(0).saturating_add(length)),
-            // a compound's operations have a status of their own
+            // operations of a compound have their own status
             (Point::Failed, Some(error)) if request.version < 4 => {
                 let number = (error as i64).unsigned_abs().min(u64::from(u32::MAX)) as u32;
                 part.error = Some(rows.intern(Key::Error, errno::words(number).as_bytes()));

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of the files that the server's tracepoints know by a hash of their file handle.
+//! Names of files that the tracepoints of the server identify by a hash of the file handle.
 //!
-//! The handle that the server gives a client consists of the number of an export and the local file system's own handle of the
-//! file. Both are known for a file that the server just read or wrote, and the hash is computed from them as the server does.
-//! Names come without a time: they are read from a queue, after the I/O. A name that replaces another one is certain only of
+//! The handle for a client consists of an export number and the handle of the file in the local file system. Both are
+//! known for a file that the server has just read or written, and the hash is computed from them as in the server.
+//! Names have no time: they are read from a queue, after the I/O. A name that replaces another one is certain only for
 //! I/O after that reading.
 
 use crate::pairing::WordMap;
 
-/// Bytes of a handle at most, in NFS 3. Handles of NFS 4 are made in the same way.
+/// Maximum size of a handle in NFS 3, in bytes. Handles of NFS 4 are made in the same way.
 const LONGEST: usize = 64;
-/// Files that are kept; with more, all are forgotten and come again.
+/// Maximum number of files. Above it, all are dropped and added again later.
 const FILES: usize = 1 << 17;
 
-/// The number of an export in file handles.
+/// An export number in file handles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportNumber {
-    /// Kind of the number (`fsid_type` of the kernel).
+    /// Type of the number (`fsid_type` of the kernel).
     pub kind: u8,
     /// The number.
     pub bytes: Vec<u8>,
 }
 
 impl ExportNumber {
-    /// The server's handle of a file, by the local file system's kind of handle and bytes; none where it would be too long.
+    /// The server's handle of a file, from the type and bytes of the local file system's handle; None if it would be
+    /// too long.
     ///
     /// This is a handle of an export without `subtree_check`, which contains no directory.
     pub fn handle(&self, kind: i32, file: &[u8]) -> Option<Box<[u8]>> {
@@ -34,17 +35,17 @@ impl ExportNumber {
     }
 }
 
-/// The hash of a handle in the server's tracepoints.
+/// The hash of a handle, as in the tracepoints of the server.
 pub fn hash(handle: &[u8]) -> u32 {
     crc32fast::hash(handle)
 }
 
-/// What is known of a file.
+/// State of a file.
 #[derive(Debug)]
 struct Named {
     handle: Box<[u8]>,
     path: Option<Box<[u8]>>,
-    /// The path is certain of I/O after this time.
+    /// The path is certain for I/O after this time.
     after_ns: u64,
     /// Another handle has the same hash.
     is_shared: bool,
@@ -54,13 +55,13 @@ struct Named {
 #[derive(Debug, Default)]
 pub struct FileNames {
     names: WordMap<u32, Named>,
-    /// Notices of I/O until this time may be missing.
+    /// Notices of I/O up to this time may be missing.
     missed_until_ns: u64,
 }
 
 impl FileNames {
-    /// A file was read or written under this path, at an unknown time until `read_ns` that is after the reading before. Without
-    /// a path its name at that time is uncertain.
+    /// A file was read or written under this path, between the previous reading and `read_ns`. Without a path, its name
+    /// at that time is uncertain.
     pub fn set(&mut self, handle: Box<[u8]>, path: Option<&[u8]>, read_ns: u64) {
         let hash = hash(&handle);
         if let Some(named) = self.names.get_mut(&hash) {
@@ -78,13 +79,13 @@ impl FileNames {
         self.names.insert(hash, Named { handle, path: path.map(Box::from), after_ns, is_shared: false });
     }
 
-    /// Notices were lost until this time.
+    /// Notices were lost up to this time.
     pub fn lose(&mut self, until_ns: u64) {
         self.names.clear();
         self.missed_until_ns = until_ns;
     }
 
-    /// The path of a file at this time, if it is certain.
+    /// The path of a file at this time, if certain.
     pub fn path(&self, hash: u32, time_ns: u64) -> Option<&[u8]> {
         let named = self.names.get(&hash)?;
         named.path.as_deref().filter(|_| !named.is_shared && time_ns > named.after_ns)
@@ -99,7 +100,7 @@ mod tests {
         ExportNumber { kind: 1, bytes: vec![7, 0, 0, 0] }.handle(1, bytes).unwrap()
     }
 
-    /// Handles of ext4, XFS and ZFS, with the hashes that nfsd of Linux 6.1 printed for them.
+    /// Handles of ext4, XFS and ZFS, with the hashes printed by nfsd of Linux 6.1.
     #[test]
     fn hashes_are_those_of_the_server() {
         let bytes = |text: &str| {
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(names.path(number, 5), Some(&b"/a"[..]), "it had no other name since the start");
         names.set(file.clone(), Some(b"/b"), 30);
         assert_eq!((names.path(number, 30), names.path(number, 31)), (None, Some(&b"/b"[..])));
-        // two names in a reading: which was the last is unknown until the next one
+        // two names in a reading: which one is newer is unknown until the next reading
         names.set(file.clone(), Some(b"/c"), 40);
         names.set(file.clone(), Some(b"/b"), 40);
         assert_eq!((names.path(number, 35), names.path(number, 41)), (None, Some(&b"/b"[..])));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of NFS status numbers (RFC 8881, RFC 7862, RFC 8276). Older versions use a part of the same numbers.
+//! Names of NFS status codes (RFC 8881, RFC 7862, RFC 8276). Older versions use a subset of the codes.
 
 const NAMES: [(u32, &str); 115] = [
     (1, "PERM"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! biosnoop of bcc (Python and libbpf), with and without queue time, and biosnoop.bt of bpftrace.
 //!
-//! bcc: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, newer ones with `PATTERN`; bpftrace: `TIME(ms) [DISK] COMM PID
-//! LAT(ms)`. The time is that of the completion. A command's name may hold blanks.
+//! bcc: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, newer ones with `PATTERN`; bpftrace: `TIME(ms) [DISK]
+//! COMM PID LAT(ms)`. The time is that of the completion. A command name may contain spaces.
 
 use super::field::Field;
 use super::head_lines;
@@ -36,7 +36,7 @@ fn of_head(head: &[u8], required: &'static [&'static str]) -> Option<Table> {
     head_lines(head, 50).find_map(|line| Table::of_header(line, HEADINGS, required, command))
 }
 
-/// A row of bcc without its header: how many columns it has after the command's name, when it looks like one.
+/// A row of bcc without its header: number of columns after the command name, if it looks like one.
 fn bare(head: &[u8]) -> Option<usize> {
     let line = head_lines(head, 1).next()?;
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
@@ -59,12 +59,12 @@ fn bare(head: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a file is what bcc's biosnoop prints.
+/// Whether a file is output of bcc's biosnoop.
 pub fn detect(head: &[u8]) -> Option<bool> {
     Some(of_head(head, BCC).is_some() || bare(head).is_some())
 }
 
-/// The reader for bcc's; without a header the columns are told by their number.
+/// The reader for bcc. Without a header, the number of columns determines their meaning.
 pub fn reader(head: &[u8]) -> (Table, Option<String>) {
     if let Some(table) = of_head(head, BCC) {
         return (table, None);
@@ -82,10 +82,10 @@ pub fn reader(head: &[u8]) -> (Table, Option<String>) {
     } else {
         "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)"
     };
-    (Table::new(fields, 1, HEADINGS, BCC, command), Some(format!("columns {columns}, as there is no header")))
+    (Table::new(fields, 1, HEADINGS, BCC, command), Some(format!("columns {columns}, because there is no header")))
 }
 
-/// Whether a file is what biosnoop.bt prints.
+/// Whether a file is output of biosnoop.bt.
 pub fn detect_bpftrace(head: &[u8]) -> Option<bool> {
     Some(of_head(head, BPFTRACE).is_some())
 }
@@ -104,6 +104,6 @@ pub fn reader_bpftrace(head: &[u8]) -> (Table, Option<String>) {
     ];
     (
         Table::new(fields, 2, HEADINGS, BPFTRACE, command),
-        Some("columns TIME(ms) DISK COMM PID LAT(ms), as there is no header".into()),
+        Some("columns TIME(ms) DISK COMM PID LAT(ms), because there is no header".into()),
     )
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text that blkparse prints by default: `8,0  3  11  0.009507758  697  C  W 223490 + 8 [0]`.
+//! The default text output of blkparse: `8,0  3  11  0.009507758  697  C  W 223490 + 8 [0]`.
 //!
-//! Device, CPU, sequence number, seconds, process number, action, operation, sector `+` sectors, and who. The action makes
-//! the event: Q queued, M and F merged, D issued, R requeued, C completed (blkparse(1), "Trace actions").
+//! Device, CPU, sequence number, seconds, PID, action, operation, sector `+` sectors, and process. The action is the
+//! event: Q queued, M and F merged, D issued, R requeued, C completed (blkparse(1), "Trace actions").
 
 use super::{head_lines, TextFormat, Work, CUT};
 use crate::event::{Dimension, Event, Op, Sink};
@@ -10,7 +10,7 @@ use crate::ledger::Reason;
 use crate::number::{scaled, unsigned};
 use crate::pairing::{Key, Pairing, Start};
 
-/// A reader of such lines, with what is in flight.
+/// Reader of the text, with the requests in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Blkparse {
     pairing: Pairing,
@@ -22,8 +22,8 @@ struct Line<'a> {
     action: &'a [u8],
     letters: &'a [u8],
     rest: Vec<&'a [u8]>,
-    /// What stands in brackets at the end; a command's name may hold blanks.
-    who: Option<&'a [u8]>,
+    /// The text in brackets at the end; a command name may contain spaces.
+    command: Option<&'a [u8]>,
 }
 
 fn device_number(text: &[u8]) -> Option<u32> {
@@ -42,12 +42,20 @@ fn parse(line: &[u8]) -> Option<Line<'_>> {
     unsigned(words.next()?)?;
     let action = words.next()?;
     let letters = words.next().unwrap_or(b"");
-    let who = line.trim_ascii_end().strip_suffix(b"]").and_then(|line| Some(&line[memchr::memchr(b'[', line)? + 1..]));
-    Some(Line { device, time_ns, action, letters, rest: words.collect(), who: who.filter(|who| !who.is_empty()) })
+    let command =
+        line.trim_ascii_end().strip_suffix(b"]").and_then(|line| Some(&line[memchr::memchr(b'[', line)? + 1..]));
+    Some(Line {
+        device,
+        time_ns,
+        action,
+        letters,
+        rest: words.collect(),
+        command: command.filter(|command| !command.is_empty()),
+    })
 }
 
 impl Blkparse {
-    /// Whether a file is blkparse's text.
+    /// Whether a file is output of blkparse.
     pub fn detect(head: &[u8]) -> Option<bool> {
         let (mut good, mut all) = (0, 0);
         for line in head_lines(head, 200) {
@@ -71,7 +79,7 @@ impl Blkparse {
         let op = if !placed && line.letters.contains(&b'F') { Op::Flush } else { op };
         let key = Key { device: device_number(line.device).ok_or("no device number")?, sector, op };
         let mut start = || {
-            let process = line.who.map(|who| work.names.intern(Dimension::Process, who));
+            let process = line.command.map(|command| work.names.intern(Dimension::Process, command));
             Start { time_ns: line.time_ns, process, ..Start::default() }
         };
         match line.action {

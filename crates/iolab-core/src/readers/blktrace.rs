@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! blktrace's binary files: one per CPU, merged by time, of either byte order.
+//! Binary files of blktrace: one per CPU, merged by time, of either byte order.
 //!
-//! Records of 48 bytes (`struct blk_io_trace`, version 7) or 64 (`blk_io_trace2`, version 8, Linux 6.19), each followed by its
-//! payload (`include/uapi/linux/blktrace_api.h`). Notes (category NOTIFY) name processes. Sequence numbers run per device and
-//! CPU, so a gap shows what was lost. A damaged record costs what stands before the next magic number.
+//! Records of 48 bytes (`struct blk_io_trace`, version 7) or 64 (`blk_io_trace2`, version 8, Linux 6.19), each followed
+//! by its payload (`include/uapi/linux/blktrace_api.h`). Notes (category NOTIFY) name processes. Sequence numbers are
+//! per device and CPU, so a gap shows lost records. After a damaged record, the reader continues at the next magic
+//! number.
 
 use super::Work;
 use crate::event::{Dimension, Event, Op, Sink};
@@ -15,10 +16,10 @@ use std::io::{self, BufRead, BufReader, Read};
 
 const MAGIC: u32 = 0x6561_7400;
 const NOTIFY: u64 = 1 << 10;
-/// Processes whose names are kept.
+/// Maximum number of process names.
 const PROCESSES: usize = 100_000;
 
-/// Byte order of a record by its magic number, and its version.
+/// Byte order and version of a record, by its magic number.
 fn magic(bytes: &[u8]) -> Option<(bool, u8)> {
     let bytes: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     let little = u32::from_le_bytes(bytes);
@@ -29,7 +30,7 @@ fn magic(bytes: &[u8]) -> Option<(bool, u8)> {
         .map(|(order, word)| (order, (word & 0xff) as u8))
 }
 
-/// Whether a file is blktrace's.
+/// Whether a file is output of blktrace.
 pub fn detect(head: &[u8]) -> Option<bool> {
     Some(magic(head).is_some())
 }
@@ -54,7 +55,7 @@ struct Stream {
 }
 
 impl Stream {
-    /// Read the next record into `next`; false at the end.
+    /// Read the next record into `next`. Returns false at the end.
     fn advance(&mut self, work: &mut Work) -> io::Result<bool> {
         match self.record(work) {
             Err(error) if is_damage(&error) => {
@@ -153,7 +154,7 @@ fn skip(reader: &mut impl BufRead, mut bytes: usize) -> io::Result<()> {
 /// A reader of all files of a trace together.
 pub struct Blktrace {
     streams: Vec<Stream>,
-    /// Streams that have a record, by its time.
+    /// Streams with a record, by its time.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     started: bool,
     pairing: Pairing,
@@ -182,7 +183,7 @@ impl Blktrace {
         Ok(())
     }
 
-    /// Read at most so many records; false when nothing is left.
+    /// Read up to this many records. Returns false at the end.
     pub fn step<S: Sink>(&mut self, records: usize, work: &mut Work, sink: &mut S) -> io::Result<bool> {
         if !self.started {
             self.started = true;
@@ -209,7 +210,7 @@ impl Blktrace {
             self.note(record, work);
             return;
         }
-        // notes have no number of their own, so only the others are counted
+        // notes have no sequence number, so only other records are counted
         let last = self.sequences.insert((record.device, record.cpu), record.sequence);
         let missing = last.map_or(0, |last| record.sequence.wrapping_sub(last).wrapping_sub(1));
         if missing > 0 && missing < 1 << 31 {
@@ -242,7 +243,7 @@ impl Blktrace {
         let mut event = Event::at(record.time as i64, key.op);
         event.latency_ns = begun.filter(|begun| !begun.shared).map(|begun| record.time.saturating_sub(begun.time_ns));
         event.keys[Dimension::Process as usize] = begun.and_then(|begun| begun.process);
-        // the kernel's own split of a device number
+        // the kernel's encoding of a device number
         let device = format!("{},{}", record.device >> 20, record.device & 0xf_ffff);
         event.keys[Dimension::Device as usize] = Some(work.names.intern(Dimension::Device, device.as_bytes()));
         if record.bytes > 0 {
@@ -261,7 +262,7 @@ impl Blktrace {
         Start { time_ns: record.time, process: Some(process), ..Start::default() }
     }
 
-    /// A note: of a process's name (code 0), of the time of day, or of anything.
+    /// A note: a process name (code 0), the time of day, or a message.
     fn note(&mut self, record: &Record, work: &mut Work) {
         if record.action & 0xff != 0 || record.action & 0x100 != 0 {
             return;

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables whose columns are given, or named in a header, separated by commas, tabs, semicolons or runs of blanks.
+//! Tables with given columns or with a header, separated by commas, tabs, semicolons or runs of spaces.
 //!
-//! Given: `time:us,latency:ns,offset:bytes,-,op`. In a header: the field's name with its unit, as `time_us`, `latency:ns`,
-//! `size (bytes)`, `offset[sectors]`. `time` and `end` are the completion, `start` is the start. Lines that begin with `#` are
-//! comments. Quotes as in RFC 4180, without line ends inside.
+//! Given: `time:us,latency:ns,offset:bytes,-,op`. In a header: the name of the field with its unit, as `time_us`,
+//! `latency:ns`, `size (bytes)`, `offset[sectors]`. `time` and `end` are the completion, `start` is the start. Lines
+//! that begin with `#` are comments. Quotes as in RFC 4180, without line breaks.
 
 use super::field::{size_unit, time_unit, Draft, Field};
 use super::{head_lines, TextFormat, Work};
 use crate::event::{Dimension, Sink};
 use crate::ledger::Reason;
 
-/// A reader of such lines.
+/// Reader of such lines.
 #[derive(Clone, Debug)]
 pub struct Csv {
     fields: Vec<Field>,
     separator: u8,
-    /// The header, which is no damage, once or again.
+    /// The header line, which is not counted as damage, even if repeated.
     header: Vec<u8>,
-    /// Columns that no event has a field for.
+    /// Columns without a field of events.
     unknown: Vec<String>,
 }
 
-/// The separator of columns that any run of spaces and tabs keeps apart.
+/// The separator for columns separated by runs of spaces and tabs.
 const BLANKS: u8 = b' ';
-/// Separators, in the order in which they are preferred.
+/// Separators, in order of preference.
 const SEPARATORS: [u8; 4] = [b'\t', b';', b',', BLANKS];
-/// Lines that are looked at to tell the separator, or whether there are rows below a header.
+/// Number of lines used to detect the separator, or rows below a header.
 const LOOK: usize = 50;
 
-/// The field of a name and a unit; the unit may be empty.
+/// The field with this name and unit; the unit may be empty.
 fn field(name: &str, unit: &str) -> Result<Field, String> {
     let time = |field: fn(u64) -> Field| match (unit, time_unit(unit)) {
         ("", _) => Err(format!("{name} needs a unit: {name}:s, {name}:ms, {name}:us or {name}:ns")),
-        (_, None) => Err(format!("{name} has no unit {unit:?}; there are s, ms, us, ns")),
+        (_, None) => Err(format!("{name} has no unit {unit:?}; units: s, ms, us, ns")),
         (_, Some(unit)) => Ok(field(unit)),
     };
     let size = |field: fn(u64) -> Field| match (unit, size_unit(unit)) {
         ("", _) => Ok(field(1)),
-        (_, None) => Err(format!("{name} has no unit {unit:?}; there are bytes, KiB, MiB, GiB, TiB, sectors")),
+        (_, None) => Err(format!("{name} has no unit {unit:?}; units: bytes, KiB, MiB, GiB, TiB, sectors")),
         (_, Some(unit)) => Ok(field(unit)),
     };
     let plain =
@@ -58,12 +58,12 @@ fn field(name: &str, unit: &str) -> Result<Field, String> {
         "job" => plain(Field::Name(Dimension::Job)),
         "client" => plain(Field::Name(Dimension::Client)),
         _ => Err(format!(
-            "no column {name:?}; there are time (or end), start, latency, offset, size, op, device, process, file, job, client, and - for what is skipped"
+            "no column {name:?}; columns: time (or end), start, latency, offset, size, op, device, process, file, job, client, and - for a skipped column"
         )),
     }
 }
 
-/// Name and unit of a word of a header.
+/// Name and unit of a header word.
 fn split_unit(word: &str) -> (String, String) {
     let lower = word.trim().to_lowercase();
     for (open, close) in [('(', ")"), ('[', "]"), (':', "")] {
@@ -84,7 +84,7 @@ fn separator(line: &[u8]) -> u8 {
     *SEPARATORS[..3].iter().find(|separator| line.contains(separator)).unwrap_or(&BLANKS)
 }
 
-/// Lines that are no comments.
+/// Lines that are not comments.
 fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     head_lines(head, 1000).filter(|line| !line.starts_with(b"#"))
 }
@@ -93,7 +93,7 @@ fn first_line(head: &[u8]) -> &[u8] {
     lines(head).next().unwrap_or(b"")
 }
 
-/// Words of a header; a unit that blanks keep apart from its name, as in `time (us)`, belongs to it.
+/// Words of a header; a unit that is separated from its name by spaces, as in `time (us)`, belongs to it.
 fn headings(line: &[u8], separator: u8) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in split(line, separator) {
@@ -107,7 +107,7 @@ fn headings(line: &[u8], separator: u8) -> Vec<String> {
 }
 
 impl Csv {
-    /// The reader for columns as the user gives them.
+    /// The reader for columns given by the user.
     pub fn of_columns(columns: &str, head: &[u8]) -> Result<Self, String> {
         let parse = |word: &str| {
             let (name, unit) = word.split_once(':').unwrap_or((word, ""));
@@ -127,7 +127,7 @@ impl Csv {
         Ok(csv)
     }
 
-    /// The separator by which most of the first lines are rows; where two do alike, the one that leaves no word over.
+    /// The separator by which most of the first lines are rows; of equal ones, the one without words left over.
     fn separator_of(&self, head: &[u8]) -> u8 {
         let mut best = (0, separator(first_line(head)));
         for separator in SEPARATORS {
@@ -144,7 +144,7 @@ impl Csv {
         best.1
     }
 
-    /// Whether no word of a line is a number where one belongs: a header in words of its own.
+    /// Whether no word in a numeric column is a number: a header with unknown words.
     fn lacks_numbers(&self, line: &[u8]) -> bool {
         let words: Vec<_> = split(line, self.separator).collect();
         let mut numbers = self.fields.iter().zip(&words).filter(|(field, _)| field.is_number()).peekable();
@@ -152,12 +152,12 @@ impl Csv {
             && numbers.all(|(&field, word)| Draft::new().set(field, word.trim_ascii(), &mut Work::default()).is_err())
     }
 
-    /// Columns that no event has a field for, by their names.
+    /// Names of columns without a field of events.
     pub fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
-    /// A line that this reader takes.
+    /// A line that this reader accepts.
     pub fn example(&self) -> String {
         let separator = match self.separator {
             b'\t' => "\\t".to_owned(),
@@ -166,7 +166,7 @@ impl Csv {
         self.fields.iter().map(|field| field.example()).collect::<Vec<_>>().join(&separator)
     }
 
-    /// The reader that the header asks for.
+    /// The reader for the header.
     pub fn of_header(head: &[u8]) -> Result<Self, String> {
         let line = first_line(head);
         let separator = separator(line);
@@ -175,7 +175,7 @@ impl Csv {
             let (name, unit) = split_unit(&word);
             fields.push(match field(&name, &unit) {
                 Ok(field) => field,
-                // a column that is known but has no unit, or a wrong one, must not be guessed
+                // a known column without a valid unit must not be guessed
                 Err(error) if field(&name, "s").is_ok() || field(&name, "").is_ok() => {
                     return Err(format!("header: {error}"))
                 }
@@ -208,8 +208,8 @@ impl Csv {
         Ok(())
     }
 
-    /// Whether a file is a table with a header that names a time and something else. Words that only blanks keep apart may
-    /// be any prose, and are a header where they name units and a row stands below.
+    /// Whether a file is a table with a header that names a time and another field. Words separated only by spaces may
+    /// be prose; they are a header if they have units and are followed by a row.
     pub fn detect(head: &[u8]) -> Option<bool> {
         let line = first_line(head);
         let separator = separator(line);
@@ -248,7 +248,7 @@ impl Csv {
     }
 }
 
-/// Whether a word names a field.
+/// Whether a word is the name of a field.
 fn header_word(word: &str) -> Option<()> {
     let (name, unit) = split_unit(word);
     let known = !name.is_empty()
@@ -257,7 +257,7 @@ fn header_word(word: &str) -> Option<()> {
     known.then_some(())
 }
 
-/// Fields of a line, quotes undone.
+/// Fields of a line, unquoted.
 fn split(line: &[u8], separator: u8) -> impl Iterator<Item = Vec<u8>> + '_ {
     let blanks = separator == BLANKS;
     let ends = move |byte: u8| if blanks { byte.is_ascii_whitespace() } else { byte == separator };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a column of a table means, with its unit, and putting its text into an event.
+//! Meaning and unit of a table column, and parsing its text into an event.
 
 use super::Work;
 use crate::event::{Dimension, Event, Op};
@@ -9,17 +9,17 @@ use crate::number::{scaled, scaled_signed};
 /// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Nothing that an event has.
+    /// Ignored.
     Skip,
-    /// Completion, in so many nanoseconds.
+    /// Completion, in units of this many nanoseconds.
     Time(u64),
-    /// Start, in so many nanoseconds; the completion is this and the latency, where no completion is given.
+    /// Start, in units of this many nanoseconds; without a completion column, the completion is start plus latency.
     Start(u64),
-    /// Latency, in so many nanoseconds.
+    /// Latency, in units of this many nanoseconds.
     Latency(u64),
-    /// Offset, in so many bytes.
+    /// Offset, in units of this many bytes.
     Offset(u64),
-    /// Size, in so many bytes.
+    /// Size, in units of this many bytes.
     Size(u64),
     /// Operation.
     Op,
@@ -28,12 +28,12 @@ pub enum Field {
 }
 
 impl Field {
-    /// Whether a number stands in the column.
+    /// Whether the column has numbers.
     pub fn is_number(self) -> bool {
         !matches!(self, Field::Skip | Field::Op | Field::Name(_))
     }
 
-    /// What such a column may hold.
+    /// Valid values of such a column.
     pub fn example(self) -> &'static str {
         match self {
             Field::Skip => "x",
@@ -50,7 +50,7 @@ impl Field {
     }
 }
 
-/// Nanoseconds of a unit of time.
+/// Nanoseconds per unit of time.
 pub fn time_unit(unit: &str) -> Option<u64> {
     Some(match unit {
         "s" | "sec" | "seconds" => 1_000_000_000,
@@ -61,7 +61,7 @@ pub fn time_unit(unit: &str) -> Option<u64> {
     })
 }
 
-/// Bytes of a unit of size.
+/// Bytes per unit of size.
 pub fn size_unit(unit: &str) -> Option<u64> {
     Some(match unit {
         "bytes" | "byte" | "b" => 1,
@@ -74,7 +74,7 @@ pub fn size_unit(unit: &str) -> Option<u64> {
     })
 }
 
-/// An event that is being put together from columns.
+/// An event that is being built from columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
     time: Option<i64>,
@@ -83,12 +83,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Nothing known yet.
+    /// No values yet.
     pub fn new() -> Self {
         Self { time: None, start: None, event: Event::at(0, Op::Other) }
     }
 
-    /// Put a column's text in. Empty and "-" stand for "not known", except for a time.
+    /// Parse the text of a column. Empty and "-" mean "unknown", except for a time.
     pub fn set(&mut self, field: Field, text: &[u8], work: &mut Work) -> Result<(), Reason> {
         match field {
             Field::Skip => {}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! fio's histogram logs (`write_hist_log`): `time, direction, block size, bin 0, bin 1, ...` per interval.
 //!
-//! Bins count I/Os of that interval, on fio's grid of 64 per octave; `log_hist_coarseness` sums `2^c` neighbours. 1856 bins
-//! are nanoseconds; fio before 3.0 had 1216 bins of microseconds. The number of columns says which, and how coarse.
+//! Bins count the I/Os of the interval, on fio's grid of 64 per octave; `log_hist_coarseness` sums `2^c` neighbours.
+//! 1856 bins are nanoseconds; fio before 3.0 had 1216 bins of microseconds. The number of columns determines both unit
+//! and coarseness.
 
 use super::{head_lines, TextFormat, Work, CUT};
 use crate::event::{Event, Op, Sink};
@@ -14,10 +15,10 @@ use crate::number::digits;
 const FINE_NS: usize = 29 * 64;
 const FINE_US: usize = 19 * 64;
 
-/// A reader of lines with one number of bins.
+/// Reader of lines with a fixed number of bins.
 #[derive(Clone, Debug)]
 pub struct FioHist {
-    /// Latency in the middle of each bin, in ns.
+    /// Latency at the middle of each bin, in ns.
     middles: Vec<u64>,
 }
 
@@ -30,7 +31,7 @@ fn geometry(bins: usize) -> Option<(u64, u32)> {
 }
 
 impl FioHist {
-    /// The reader for a file that begins so; `None` when its lines have no number of bins that fio writes.
+    /// The reader for a file with this beginning; `None` if the number of bins is not one that fio writes.
     pub fn of_head(head: &[u8]) -> Option<Self> {
         let columns = |line: &[u8]| memchr::memchr_iter(b',', line).count() + 1;
         let bins = head_lines(head, 20)
@@ -84,7 +85,7 @@ impl TextFormat for FioHist {
         if time > (crate::cells::LONGEST / 1_000_000) as u64 {
             return Err("a time beyond 146 years");
         }
-        // a line counts as a whole or not at all
+        // a line counts completely or not at all
         let mut counts = Vec::new();
         for &middle in &self.middles {
             let count = number()?;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of fio's logs a file is, and how its columns lie: what name and first lines tell, and what has to be assumed.
+//! Detects the type and columns of a fio log from its name and first lines, with assumptions.
 
 use super::fio_log::{Layout, Value};
 use super::head_lines;
 use crate::number::unsigned;
 
-/// Means of windows below this many are no nanoseconds.
+/// Means of windows below this cannot be nanoseconds.
 const NO_NANOSECONDS: u64 = 150;
 
 const NS_ASSUMED: &str =
     "latency in ns, as fio writes it since 3.0: the log doesn't say its version (of fio 2: --format fio-lat-us, \
                           or --columns time:ms,latency:us,op,size:bytes)";
 
-/// What a file's name says its values are.
+/// Type of the values by file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `_lat`, `_clat`, `_slat`.
@@ -23,10 +23,10 @@ pub enum Kind {
     Iops,
 }
 
-/// What the name of a log tells.
+/// Type of the values by the name of a log.
 pub fn kind_of_name(name: &str) -> Option<Kind> {
     let stem = name.strip_suffix(".log")?;
-    // since fio 2.2 the number of the job stands between
+    // since fio 2.2 the job number is in between
     let stem = stem
         .rsplit_once('.')
         .filter(|(_, job)| job.bytes().all(|byte| byte.is_ascii_digit()))
@@ -39,7 +39,7 @@ pub fn kind_of_name(name: &str) -> Option<Kind> {
     }
 }
 
-/// What the first lines of a file tell.
+/// Properties of the first lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     columns: usize,
@@ -48,7 +48,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The first lines, where most of them are of whole numbers, comma-separated, as many in each.
+    /// The first lines, if most of them are comma-separated integers with the same number of columns.
     pub fn of(head: &[u8]) -> Option<Self> {
         let mut all = 0;
         let mut spaced = 0;
@@ -78,7 +78,7 @@ impl Sample {
         self.rows.iter().filter(|row| holds(row)).count() * 10 >= self.rows.len() * 9
     }
 
-    /// Whether lines look like fio's: `None` when they might be any table of numbers.
+    /// Whether lines look like those of fio; `None` if they may be any table of numbers.
     pub fn looks_like_fio(&self) -> Option<bool> {
         if self.columns < 4 {
             return if self.spaced { None } else { Some(false) };
@@ -88,9 +88,9 @@ impl Sample {
         Some(self.spaced && directions)
     }
 
-    /// Columns of direction and block size: after one value or two.
+    /// Columns of direction and block size: after one or two values.
     fn places(&self) -> (usize, usize) {
-        // with two values the third column is a maximum, no less than the mean before it, and the fourth a direction
+        // with two values, the third column is a maximum, at least the mean before it, and the fourth is a direction
         let small = |at: usize| self.most(|row| row[at].is_some_and(|code| code <= 5));
         if self.columns > 4 && !small(2) && small(3) {
             (3, 4)
@@ -105,18 +105,18 @@ impl Sample {
         self.columns > size && self.most(|row| row[size] == Some(0))
     }
 
-    /// Whether all values are 1, as those of an IOPS log of each I/O are.
+    /// Whether all values are 1, as in an IOPS log with a line per I/O.
     fn all_ones(&self) -> bool {
         self.rows.len() >= 3 && self.rows.iter().all(|row| row[1] == Some(1))
     }
 
-    /// The layout, and what had to be assumed for it.
+    /// The layout, and its assumptions.
     pub fn layout(&self, value: Value) -> Layout {
         let (_, size) = self.places();
         let two_values = size == 4;
         let after = self.columns.saturating_sub(size + 1);
         let column = size + 1;
-        // one column after the size is a priority when it says so or never exceeds 1, else an offset
+        // a column after the size is a priority if it is hexadecimal or never exceeds 1, else an offset
         let priority = || self.most(|row| row[column].is_none_or(|number| number <= 1));
         let offset = match after {
             0 => false,
@@ -127,15 +127,16 @@ impl Sample {
         Layout { value, columns: self.columns, two_values, offset }
     }
 
-    /// Priority and issue time (fio 3.37 and later, `log_issue_time`) without an offset: the last column grows and is large.
+    /// Priority and issue time (fio 3.37 and later, `log_issue_time`) without an offset: the last column is large and
+    /// increases.
     fn issue_time_after_priority(&self, column: usize) -> bool {
         self.most(|row| {
             row[column].is_none_or(|number| number <= 1) && row[column + 1].is_some_and(|number| number > 1_000_000)
         })
     }
 
-    /// Whether values of a latency log without a priority column can only be microseconds, as before fio 3.0: as
-    /// nanoseconds, fewer than one I/O in two hundred would be in flight on the average (Little's law).
+    /// Whether values of a latency log without a priority column can only be microseconds, as before fio 3.0. As
+    /// nanoseconds, on average fewer than 1 in 200 I/Os would be in flight (Little's law).
     fn is_microseconds(&self) -> bool {
         let (Some(first), Some(last)) = (self.rows.first(), self.rows.last()) else { return false };
         let (Some(first), Some(last)) = (first[0], last[0]) else { return false };
@@ -144,7 +145,8 @@ impl Sample {
         self.columns <= 4 && !self.is_averaged() && self.rows.len() >= 100 && span_ns > 0 && sum * 200 < span_ns
     }
 
-    /// Whether the means of windows, without a priority column, are less than any system call takes in nanoseconds.
+    /// Whether the means of windows, without a priority column, are shorter than any system call if they are
+    /// nanoseconds.
     fn is_too_small_for_ns(&self) -> bool {
         let mut values: Vec<u64> = self.rows.iter().filter_map(|row| row[1]).collect();
         values.sort_unstable();
@@ -153,21 +155,21 @@ impl Sample {
             && values.get(values.len() / 2).is_some_and(|&median| median < NO_NANOSECONDS)
     }
 
-    /// Whether columns are there that fio writes since 3.19 only: a priority beside the offset or in hexadecimal, two values.
+    /// Whether there are columns of fio 3.19 and later: a priority next to the offset or in hexadecimal, or two values.
     fn is_of_fio_3(&self) -> bool {
         let (_, size) = self.places();
         let hexadecimal = self.rows.iter().any(|row| row.iter().skip(size + 1).any(Option::is_none));
         size == 4 || self.columns > size + 2 || hexadecimal
     }
 
-    /// Name of the format for a file of this name, with what was assumed.
+    /// Name of the format of a file with this name, with its assumptions.
     pub fn format(&self, name: &str) -> (&'static str, Option<String>) {
         match kind_of_name(name) {
             Some(Kind::Bandwidth) => ("fio-bw", None),
             Some(Kind::Iops) => ("fio-iops", None),
             Some(Kind::Latency) if self.is_microseconds() => (
                 "fio-lat-us",
-                Some("latency in us, as fio before 3.0 wrote it: in ns hardly an I/O would be in flight (--format fio-lat says ns)".into()),
+                Some("latency in us, as fio before 3.0 wrote it: in ns almost no I/O would be in flight (--format fio-lat says ns)".into()),
             ),
             Some(Kind::Latency) if self.is_too_small_for_ns() => (
                 "fio-lat-us",
@@ -176,7 +178,7 @@ impl Sample {
             Some(Kind::Latency) if self.is_of_fio_3() => ("fio-lat", None),
             Some(Kind::Latency) => ("fio-lat", Some(NS_ASSUMED.into())),
             None if self.all_ones() => ("fio-iops", Some("an IOPS log, because every value is 1".into())),
-            None => ("fio-lat", Some("a latency log in ns: only a name such as x_lat.1.log says what fio's values are".into())),
+            None => ("fio-lat", Some("a latency log in ns: only a name such as x_lat.1.log shows the type of fio's values".into())),
         }
     }
 }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! fio's logs: `write_lat_log`, `write_bw_log`, `write_iops_log`.
 //!
-//! A line is `time, value, direction, block size[, offset][, priority][, issue time]` (fio's HOWTO, "Log File Formats"); time
-//! in ms. What a value is stands in the file's name alone (`x_lat.1.log`, `x_clat`, `x_slat`, `x_bw`, `x_iops`): ns (us
-//! before fio 3.0), KiB/s, or 1 for each I/O. Since 3.2x a priority is always printed, so five columns end in an offset or in
-//! a priority; only its values tell. `log_window_value=both` adds a second value. With `log_avg_msec` a line is
-//! the mean of a window and its block size is 0.
+//! A line is `time, value, direction, block size[, offset][, priority][, issue time]` (fio's HOWTO, "Log File
+//! Formats"); time in ms. Only the file name says what a value is (`x_lat.1.log`, `x_clat`, `x_slat`, `x_bw`,
+//! `x_iops`): ns (us before fio 3.0), KiB/s, or 1 for each I/O. Since 3.2x a priority is always printed, so the last of
+//! five columns is an offset or a priority, which only its values show. `log_window_value=both` adds a second value.
+//! With `log_avg_msec` a line is the mean of a window and its block size is 0.
 
 use super::{TextFormat, Work, CUT};
 use crate::event::{Event, Op, Sink};
 use crate::ledger::Reason;
 use crate::number::{digits, Guess};
 
-/// What the second column holds.
+/// Meaning of the second column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Latency, in so many nanoseconds.
+    /// Latency, in units of this many nanoseconds.
     Latency(u64),
-    /// Anything that is no latency: bandwidth, IOPS.
+    /// Bandwidth or IOPS.
     Rate,
 }
 
-/// How the columns of a file lie.
+/// Columns of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What the value is.
+    /// Meaning of the value.
     pub value: Value,
-    /// Columns of a whole line.
+    /// Number of columns of a complete line.
     pub columns: usize,
     /// Whether a second value follows the first.
     pub two_values: bool,
@@ -34,7 +34,7 @@ pub struct Layout {
     pub offset: bool,
 }
 
-/// A reader of lines of one layout.
+/// Reader of lines of one layout.
 #[derive(Clone, Copy, Debug)]
 pub struct FioLog {
     layout: Layout,
@@ -54,7 +54,7 @@ impl FioLog {
         Self { layout, time: Guess::default(), size: Guess::default() }
     }
 
-    /// One line that starts at `at`, up to its end at a line feed; gives the event and where the next line starts.
+    /// A line that starts at `at` and ends at a line feed. Returns the event and the start of the next line.
     #[inline(always)]
     fn fast(&mut self, block: &[u8], at: usize) -> Option<(Event, usize)> {
         let (time, at) = self.time.digits(block, at)?;
@@ -104,7 +104,7 @@ impl FioLog {
             Value::Latency(unit) => Some(value.saturating_mul(unit)),
             Value::Rate => None,
         };
-        // an averaged line has no size and no place of its own
+        // an averaged line has no size and no offset
         event.size_bytes = size.filter(|&size| size > 0);
         event.offset_bytes = offset;
         Ok(event)
@@ -143,7 +143,7 @@ impl FioLog {
     }
 }
 
-/// Where the next column starts, after `, `.
+/// Start of the next column, after `, `.
 #[inline(always)]
 fn separator(block: &[u8], at: usize) -> Option<usize> {
     let pair: [u8; 2] = block.get(at..at + 2)?.try_into().ok()?;
@@ -153,7 +153,7 @@ fn separator(block: &[u8], at: usize) -> Option<usize> {
 /// End of a number, decimal or `0x` and hexadecimal.
 #[inline(always)]
 fn word(block: &[u8], at: usize) -> Option<usize> {
-    // mostly a single digit
+    // usually a single digit
     if block.get(at)?.is_ascii_digit() && matches!(block.get(at + 1), Some(b'\n' | b',')) {
         return Some(at + 1);
     }
@@ -194,7 +194,7 @@ impl TextFormat for FioLog {
             match self.slow(super::trim_end(line)) {
                 Ok(Some(event)) => sink.event(&event, &work.names),
                 Ok(None) => {}
-                // two old columns, or other spaces than fio's, are read as well; what is left is damage
+                // two old columns, or different spaces, are accepted; others are damage
                 Err(reason) => work.damage(if reason == NUMBER && !line.contains(&b',') { SEPARATOR } else { reason }),
             }
             at = end + 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! iosnoop of DTrace, and the tool of that name on Linux (perf-tools).
 //!
-//! DTrace prints `UID PID D BLOCK SIZE COMM PATHNAME`, before them what was asked for: `STIME(us)` start, `TIME(us)`
-//! completion, `DELTA(us)` elapsed, `DTIME(us)` disk time, `DEVICE`, ... Its times are microseconds also where the header does not say so
-//! (`-D`, `-A`). Linux: `[STARTs ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`. Blocks are 512 bytes. Without a column
-//! of times there is no map to draw, and the reader refuses.
+//! DTrace prints `UID PID D BLOCK SIZE COMM PATHNAME`, preceded by requested columns: `STIME(us)` start, `TIME(us)`
+//! completion, `DELTA(us)` elapsed, `DTIME(us)` disk time, `DEVICE`, ... Times are microseconds even if the header does
+//! not say so (`-D`, `-A`). Linux: `[STARTs ENDs] COMM PID TYPE DEV BLOCK BYTES LATms`. Blocks are 512 bytes. Without a
+//! column of times the reader refuses the file.
 
 use super::field::Field;
 use super::head_lines;
@@ -44,7 +44,7 @@ const HEADINGS: &[Heading] = &[
 const DTRACE: &[&str] = &["UID", "PID", "D", "BLOCK", "SIZE", "COMM"];
 const LINUX: &[&str] = &["COMM", "PID", "TYPE", "DEV", "BLOCK", "BYTES"];
 
-/// A path may hold blanks, or else a command's name.
+/// A path may contain spaces, or else a command name.
 fn wide(fields: &[Field]) -> Option<usize> {
     let place = |dimension| fields.iter().position(|&field| field == Field::Name(dimension));
     place(Dimension::File).or_else(|| place(Dimension::Process))
@@ -56,14 +56,14 @@ fn of_head(head: &[u8]) -> Option<Table> {
     })
 }
 
-/// Whether a file is what iosnoop prints.
+/// Whether a file is output of iosnoop.
 pub fn detect(head: &[u8]) -> Option<bool> {
     Some(of_head(head).is_some())
 }
 
-/// The reader, or what is missing.
+/// The reader, or the missing column.
 pub fn reader(head: &[u8]) -> Result<Table, &'static str> {
-    let table = of_head(head).ok_or("no header of iosnoop; without it nobody knows its columns")?;
+    let table = of_head(head).ok_or("no header of iosnoop; without it the columns are unknown")?;
     let timed = table.fields().iter().any(|field| matches!(field, Field::Time(_) | Field::Start(_)));
     if timed {
         Ok(table)

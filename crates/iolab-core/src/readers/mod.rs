@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Formats of traces, one file each: how they are told apart and how their bytes become events.
+//! Formats of traces, one file each: detection, and parsing of bytes into events.
 
 pub mod biosnoop;
 pub mod blkparse;
@@ -16,16 +16,16 @@ use crate::event::Sink;
 use crate::ledger::{Ledger, Reason};
 use crate::names::Names;
 
-/// What a reader works with besides its bytes.
+/// State shared by readers.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
-    /// Names met so far.
+    /// Interned names.
     pub names: Names,
-    /// What could not be read.
+    /// Counts of data that was not read.
     pub ledger: Ledger,
-    /// Block of the file that is being read; 0 where a file is read in order.
+    /// Current block of the file; 0 if a file is read in order.
     pub block: u64,
-    /// Lines of the block that were read.
+    /// Number of lines read in the block.
     pub line: u64,
 }
 
@@ -37,13 +37,13 @@ impl Work {
     }
 }
 
-/// A format whose bytes are lines.
+/// A format of text lines.
 pub trait TextFormat {
-    /// One line without its end; `whole` is false for a last line that has none. What is no event (blank, header, chatter)
-    /// is `Ok` without one.
+    /// A line without its end; `whole` is false for a last line without a line end. Lines without an event (blank,
+    /// header, messages) return `Ok(None)`.
     fn line<S: Sink>(&mut self, line: &[u8], whole: bool, work: &mut Work, sink: &mut S) -> Result<(), Reason>;
 
-    /// Whole lines. A format may do better than line by line.
+    /// Complete lines. A format may have a faster implementation.
     #[inline]
     fn lines<S: Sink>(&mut self, block: &[u8], work: &mut Work, sink: &mut S) {
         let mut start = 0;
@@ -56,7 +56,7 @@ pub trait TextFormat {
         }
     }
 
-    /// Nothing follows.
+    /// End of the data.
     fn finish<S: Sink>(&mut self, _work: &mut Work, _sink: &mut S) {}
 
     /// Whether lines can be read in any order.
@@ -65,14 +65,14 @@ pub trait TextFormat {
     }
 }
 
-/// A line without what some systems put before its end.
+/// A line without a trailing carriage return.
 pub fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Whole lines at the beginning of a file, at most so many, blank ones left out.
+/// Complete lines at the beginning of a file, up to this many, without blank ones.
 pub fn head_lines(head: &[u8], limit: usize) -> impl Iterator<Item = &[u8]> {
-    // the last piece is no whole line, unless it is all there is
+    // the last piece is not a complete line, unless it is the whole text
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     whole
         .split(|&byte| byte == b'\n')
@@ -81,5 +81,5 @@ pub fn head_lines(head: &[u8], limit: usize) -> impl Iterator<Item = &[u8]> {
         .take(limit)
 }
 
-/// Why a line that is cut is not read: its last number may be too.
+/// Why a truncated line is not read: its last number may be truncated too.
 pub const CUT: Reason = "the file ends within this line";

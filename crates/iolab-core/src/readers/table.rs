@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of words apart by blanks, under a header that says what they are: what biosnoop and iosnoop print.
+//! Tables of words separated by spaces, with a header: output of biosnoop and iosnoop.
 //!
-//! One column may hold blanks (a command's name, a path). It takes the words that are left over when the columns before it
+//! One column may contain spaces (a command name, a path). It gets the words that remain after the columns before it
 //! are filled from the left and those after it from the right.
 //!
-//! A file may hold several such tables, as of two recordings one after the other: each header says what stands below it. What
-//! stands before a header, and from an empty line to the next row or header, is prose.
+//! A file may have several such tables, as of two recordings in sequence: each header applies to the lines below it.
+//! Text before a header, and from an empty line to the next row or header, is prose.
 
 use super::field::{Draft, Field};
 use super::{TextFormat, Work, CUT};
@@ -13,25 +13,25 @@ use crate::event::Sink;
 use crate::ledger::Reason;
 use memchr::memmem;
 
-/// A word of a header, and what stands below it.
+/// A header word and the meaning of its column.
 pub type Heading = (&'static str, Field);
 
-/// A reader of such lines.
+/// Reader of such lines.
 #[derive(Clone, Debug)]
 pub struct Table {
     fields: Vec<Field>,
     wide: usize,
     headings: &'static [Heading],
-    /// Words that headers of this tool always have.
+    /// Words that are in every header of this tool.
     required: &'static [&'static str],
-    /// Which column may hold blanks.
+    /// The column that may contain spaces.
     wide_of: fn(&[Field]) -> Option<usize>,
-    /// Whether a line that is no row is prose, and no damage.
+    /// Whether a line that is not a row is prose, not damage.
     outside: bool,
 }
 
 impl Table {
-    /// A reader for these columns; the one at `wide` may hold blanks.
+    /// A reader for these columns; the one at `wide` may contain spaces.
     pub fn new(
         fields: Vec<Field>,
         wide: usize,
@@ -42,7 +42,7 @@ impl Table {
         Self { fields, wide, headings, required, wide_of, outside: false }
     }
 
-    /// The reader that a header asks for; `None` where a line is no such header.
+    /// The reader for a header; `None` if the line is not a header.
     pub fn of_header(
         line: &[u8],
         headings: &'static [Heading],
@@ -50,7 +50,7 @@ impl Table {
         wide_of: fn(&[Field]) -> Option<usize>,
     ) -> Option<Self> {
         let mut fields = header(line, headings, required)?;
-        // of two latencies (iosnoop's DELTA and DTIME) the first counts: it is from start to completion
+        // of two latencies (iosnoop's DELTA and DTIME) the first is used: it is from start to completion
         let mut latencies = fields.iter_mut().filter(|field| matches!(field, Field::Latency(_)));
         latencies.next();
         latencies.for_each(|field| *field = Field::Skip);
@@ -63,7 +63,7 @@ impl Table {
         &self.fields
     }
 
-    /// A line that this reader takes.
+    /// A line that this reader accepts.
     pub fn example(&self) -> String {
         self.fields
             .iter()
@@ -98,13 +98,13 @@ fn header(line: &[u8], headings: &[Heading], required: &[&str]) -> Option<Vec<Fi
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let known = |word: &str| headings.iter().find(|heading| heading.0 == word).map(|heading| heading.1);
     let complete = required.iter().all(|wanted| words.contains(wanted));
-    // numbers make a row, whatever words stand in it
+    // a line with numbers is a row, whatever words it contains
     let is_header =
         complete && !words.iter().any(|word| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'));
     is_header.then(|| words.into_iter().map(|word| known(word).unwrap_or(Field::Skip)).collect())
 }
 
-/// What tracers print when events were lost: `Possibly lost 12 samples`, `Lost 12 events`.
+/// Messages of tracers about lost events: `Possibly lost 12 samples`, `Lost 12 events`.
 pub fn losses(line: &[u8]) -> Option<u64> {
     let at = memmem::find(line, b"ost ")?;
     if !matches!(line.get(at.checked_sub(1)?), Some(b'L' | b'l')) {
@@ -151,7 +151,7 @@ impl TextFormat for Table {
     }
 
     fn is_independent(&self) -> bool {
-        false // a header changes what the lines below it mean
+        false // a header changes the meaning of the lines below it
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::losses;
 
     #[test]
-    fn what_tracers_lost() {
+    fn messages_of_lost_events() {
         assert_eq!(losses(b"Possibly lost 12 samples"), Some(12));
         assert_eq!(losses(b"Lost 7 events"), Some(7));
         assert_eq!(losses(b"0.1 ghost 7 sda W 0 512 1.0"), None);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The system calls that are followed: which arguments are kept of each, and which need their return.
+//! The recorded system calls: which arguments are kept, and which need their return.
 
-/// A system call, by the name that its tracepoints bear (`sys_enter_<name>`, `sys_exit_<name>`).
+/// A system call, by the name in its tracepoints (`sys_enter_<name>`, `sys_exit_<name>`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the call of that name
 pub enum Call {
@@ -49,23 +49,23 @@ pub struct Traced {
     pub call: Call,
     /// Its name.
     pub name: &'static str,
-    /// Fields of the entry that are kept, in the order of `Record::Enter`'s arguments.
+    /// Kept fields of the entry, in the order of the arguments of `Record::Enter`.
     pub fields: &'static [&'static str],
-    /// Whether its return matters.
+    /// Whether the return is needed.
     pub returns: bool,
-    /// Condition on the entry for the kernel to check, so that the rest costs no record.
+    /// Filter on the entry for the kernel, so that other calls cause no record.
     pub filter: Option<&'static str>,
 }
 
-/// Arguments of a call that are kept at most.
+/// Maximum number of kept arguments.
 pub const ARGUMENTS: usize = 4;
 
 const fn traced(call: Call, name: &'static str, fields: &'static [&'static str], returns: bool) -> Traced {
     Traced { call, name, fields, returns, filter: None }
 }
 
-/// All calls that are followed. `close` needs no return: the number is free whatever it returns. Of `ioctl` only the two
-/// requests that set and clear close-on-exec matter, of `fcntl` those that duplicate or change a descriptor.
+/// All recorded calls. `close` needs no return: the number is free whatever it returns. Of `ioctl` only the two
+/// requests that set and clear close-on-exec are recorded, of `fcntl` those that duplicate or change a descriptor.
 pub const TRACED: [Traced; 35] = [
     traced(Call::Read, "read", &["fd"], true),
     traced(Call::Write, "write", &["fd"], true),
@@ -113,22 +113,22 @@ pub const TRACED: [Traced; 35] = [
 ];
 
 impl Call {
-    /// Its name, as events bear it.
+    /// Name of the call, as in events.
     pub fn name(self) -> &'static str {
         TRACED[self as usize].name
     }
 
-    /// Whether it makes a descriptor from a path or handle.
+    /// Whether it opens a descriptor from a path or handle.
     pub fn opens(self) -> bool {
         matches!(self, Call::Open | Call::Openat | Call::Openat2 | Call::OpenByHandleAt | Call::Creat)
     }
 
-    /// Whether it makes a row, where it is on a file.
+    /// Whether it makes a row if it is on a file.
     pub fn moves_data(self) -> bool {
         (self as usize) <= Call::Splice as usize
     }
 
-    /// Whether its being enabled is needed for any row at all: the kernel must have at least these.
+    /// Whether recording needs this call: the kernel must have at least these tracepoints.
     pub fn needed(self) -> bool {
         matches!(self, Call::Read | Call::Write | Call::Openat | Call::Close)
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_stands_in_the_order_of_the_calls() {
+    fn the_table_is_in_the_order_of_the_calls() {
         for (index, traced) in TRACED.iter().enumerate() {
             assert_eq!(traced.call as usize, index, "{}", traced.name);
             assert!(traced.fields.len() <= ARGUMENTS);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Descriptors, what they describe, and where each description's position is.
+//! Descriptors, open file descriptions, and their positions.
 //!
-//! As in the kernel: a table (shared by threads) maps numbers to descriptions (shared by dup and fork), and each description
-//! is of a file. A number that is in no table is not known to be of a file; it is asked for once, when it is first used.
+//! As in the kernel: a table (shared by threads) maps numbers to descriptions (shared by dup and fork), and each
+//! description has a file. A number that is not in the table is unknown; it is read from /proc once, when it is first
+//! used.
 
 use super::call::ARGUMENTS;
 use super::follow::Follow;
@@ -12,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
-/// Flags of open, alike on x86-64, arm64 and riscv64 unless said otherwise.
+/// Flags of open, the same on x86-64, arm64 and riscv64 except where noted.
 pub mod flag {
     #![allow(missing_docs)]
     pub const ACCESS: u32 = 3;
@@ -24,16 +25,16 @@ pub mod flag {
     pub const DIRECTORY: u32 = if cfg!(target_arch = "aarch64") { 0o40000 } else { 0o200000 };
     pub const CLOSE_ON_EXEC: u32 = 0o2000000;
     pub const PATH: u32 = 0o10000000;
-    /// A file without a name (`O_TMPFILE`), without the flag of a directory that the caller gives as well.
+    /// Flag of an unnamed file (`O_TMPFILE`), without `O_DIRECTORY`, which the caller sets too.
     pub const TEMPORARY: u32 = 0o20000000;
 }
 
-/// The file behind every open of it, while any is known.
+/// State of a file, shared by all its descriptions.
 #[derive(Debug, Default)]
 pub struct Object {
-    /// Descriptions that may write.
+    /// Number of descriptions that may write.
     writers: Cell<u32>,
-    /// Grows whenever another writer may have changed the size.
+    /// Incremented when another writer may have changed the size.
     changes: Cell<u64>,
     cuts: Rc<Cell<u64>>,
 }
@@ -44,15 +45,15 @@ impl Object {
     }
 }
 
-/// A file as one open named it.
+/// A file as named by one open.
 #[derive(Debug)]
 pub struct File {
-    /// What was seen of it.
+    /// The file.
     pub seen: Seen,
     object: Rc<Object>,
 }
 
-/// All files that are open, by identity.
+/// All open files, by identity.
 #[derive(Debug, Default)]
 pub struct Objects {
     known: HashMap<(u64, u64), Weak<Object>>,
@@ -74,27 +75,27 @@ impl Objects {
         object
     }
 
-    /// Some file was cut by its path, which is not seen: no end that was followed holds.
+    /// A file was truncated by path, which is not recorded: no tracked end is valid.
     pub fn cut(&mut self) {
         self.cuts.set(self.cuts.get() + 1);
     }
 
-    /// A file of which an open is seen.
+    /// A file was opened.
     pub fn file(&mut self, seen: Seen) -> Rc<File> {
         Rc::new(File { object: self.object(seen.identity), seen })
     }
 }
 
-/// What moves with a description.
+/// State of a description.
 #[derive(Debug, Default)]
 pub struct State {
-    /// Flags of open; none when they could not be seen (openat2).
+    /// Flags of open; None if unknown (openat2).
     pub flags: Option<u32>,
     /// Position of reads and writes.
     pub position: Follow,
-    /// End of the file, as far as this description's appends tell it.
+    /// End of the file, as known from the appends of this description.
     pub end: Follow,
-    /// Positions may be moved by something that is not seen.
+    /// Positions may change without a record.
     pub hidden: bool,
     changes: u64,
 }
@@ -102,10 +103,10 @@ pub struct State {
 /// Why a file has no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Why {
-    /// More than one order of events explains the notices, and /proc could not be asked in time.
+    /// Several orders of events explain the notices, and /proc could not be read in time.
     #[default]
     Order,
-    /// The descriptor was closed or opened again while /proc was read.
+    /// The descriptor was closed or reopened while /proc was read.
     Reused,
     /// Another thread closed or replaced the descriptor during the call.
     Raced,
@@ -113,7 +114,7 @@ pub enum Why {
     Directory,
 }
 
-/// What was taken from /proc and is not confirmed yet.
+/// Unconfirmed data from /proc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guess {
     /// Nothing.
@@ -121,21 +122,21 @@ pub enum Guess {
     None,
     /// Flags.
     Flags,
-    /// That it is a file at all.
+    /// Whether it is a file.
     File,
 }
 
-/// Whether /proc was asked.
+/// State of the read of /proc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
-    /// No question is open.
+pub enum ReadState {
+    /// No read is pending.
     #[default]
     Settled,
-    /// An answer waits for its confirmation.
-    Asked,
-    /// The answer may be of another open.
+    /// A result waits for its confirmation.
+    Pending,
+    /// The result may be from another open.
     Refuted,
-    /// It is no regular file or block device.
+    /// Not a regular file or block device.
     Other,
 }
 
@@ -143,16 +144,16 @@ pub enum Standing {
 #[derive(Debug)]
 pub struct Description {
     file: RefCell<Rc<File>>,
-    /// What moves.
+    /// Position and flags.
     pub state: RefCell<State>,
-    /// What it may be of, where its open left a doubt.
+    /// Candidates for the file, if its open was ambiguous.
     pub doubt: RefCell<Option<Rc<[Opened]>>>,
-    /// Why its file has no name.
+    /// Why the file has no name.
     pub why: Cell<Why>,
-    /// What is not confirmed.
+    /// Unconfirmed data.
     pub guess: Cell<Guess>,
-    /// Whether it is asked for.
-    pub standing: Cell<Standing>,
+    /// State of the read of /proc.
+    pub read_state: Cell<ReadState>,
     writes: bool,
 }
 
@@ -167,14 +168,14 @@ impl Description {
             doubt: RefCell::default(),
             why,
             guess: Cell::default(),
-            standing: Cell::default(),
+            read_state: Cell::default(),
             writes,
         };
         description.enlist();
         Rc::new(description)
     }
 
-    /// One that a call opened just now: at the file's start, and at its end too where the call emptied or made it.
+    /// A description that a call has just opened: position 0, and end 0 if the call truncated or created the file.
     pub fn opened(file: Rc<File>, flags: Option<u32>, hidden: bool) -> Rc<Self> {
         let fresh = flags.is_some_and(|flags| {
             flags & flag::TRUNCATE != 0 || flags & (flag::CREATE | flag::EXCLUSIVE) == flag::CREATE | flag::EXCLUSIVE
@@ -183,22 +184,22 @@ impl Description {
         Self::new(file, flags, Some(0), end, hidden)
     }
 
-    /// One that is open already.
+    /// A description that is already open.
     pub fn met(file: Rc<File>, seen: &SeenDescriptor, position: Option<u64>, hidden: bool) -> Rc<Self> {
         Self::new(file, Some(seen.flags), position, None, hidden || !seen.alone)
     }
 
-    /// Its file.
+    /// The file.
     pub fn file(&self) -> Rc<File> {
         Rc::clone(&self.file.borrow())
     }
 
-    /// Its file has no name so far.
+    /// Whether the file has no name yet.
     pub fn is_nameless(&self) -> bool {
         self.file.borrow().seen.path.is_none()
     }
 
-    /// Its file is known from now on.
+    /// Set the file.
     pub fn identify(&self, file: Rc<File>) {
         self.delist();
         *self.file.borrow_mut() = file;
@@ -225,11 +226,11 @@ impl Description {
         }
     }
 
-    /// The end of the file is not known any more where another writer came since.
+    /// The end of the file becomes unknown if another writer may have changed it.
     pub fn check_end(&self, state: &mut State) {
         let file = self.file.borrow();
         let changes = file.object.changes();
-        // a file that is not known may be one that others write
+        // an unknown file may have other writers
         let unknown = file.seen.identity.is_none();
         if unknown || file.object.writers.get() > 1 || changes != state.changes {
             state.end.lose();
@@ -244,19 +245,19 @@ impl Drop for Description {
     }
 }
 
-/// What a number stands for.
+/// State of a descriptor number.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// An open file.
     File {
-        /// Its description.
+        /// The description.
         description: Rc<Description>,
-        /// Whether exec closes it; none when that could not be seen.
+        /// Whether exec closes it; None if unknown.
         close_on_exec: Option<bool>,
     },
-    /// Known to be none (a pipe, a socket, a terminal).
+    /// Not a file (a pipe, a socket, a terminal).
     Other,
-    /// It could not be told in the round of that number; to be asked for again in another.
+    /// Could not be determined in the round with this number; tried again in a later round.
     Unsure(u64),
 }
 
@@ -264,22 +265,22 @@ pub enum Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     entries: ById<Entry>,
-    /// A ring of io_uring or a context of libaio was made: positions move unseen.
+    /// An io_uring or a libaio context exists: positions change without a record.
     pub hidden: bool,
 }
 
 impl Table {
-    /// What a number stands for, where that is known.
+    /// State of a number, if known.
     pub fn get(&self, number: u32) -> Option<&Entry> {
         self.entries.get(&number)
     }
 
-    /// A number stands for something from now on.
+    /// Set the state of a number.
     pub fn set(&mut self, number: u32, entry: Entry) {
         self.entries.insert(number, entry);
     }
 
-    /// It stands for nothing that is known.
+    /// Remove a number.
     pub fn close(&mut self, number: u32) {
         self.entries.remove(&number);
     }
@@ -294,12 +295,12 @@ impl Table {
         }
     }
 
-    /// All numbers of a range.
+    /// Close a range of numbers.
     pub fn close_range(&mut self, first: u32, last: u32) {
         self.entries.retain(|number, _| !(first..=last).contains(number));
     }
 
-    /// All numbers of a range are closed by exec.
+    /// Set close-on-exec for a range of numbers.
     pub fn close_range_on_exec(&mut self, first: u32, last: u32) {
         for (number, entry) in &mut self.entries {
             if let (true, Entry::File { close_on_exec, .. }) = ((first..=last).contains(number), entry) {
@@ -308,7 +309,7 @@ impl Table {
         }
     }
 
-    /// Copy a number to another; what is not known stays so.
+    /// Copy a number to another; an unknown number stays unknown.
     pub fn duplicate(&mut self, from: u32, to: u32, on_exec: bool) {
         match self.entries.get(&from).cloned() {
             Some(Entry::File { description, .. }) => {
@@ -319,30 +320,30 @@ impl Table {
         }
     }
 
-    /// Whether exec closes a number.
+    /// Set whether exec closes a number.
     pub fn set_close_on_exec(&mut self, number: u32, on_exec: bool) {
         if let Some(Entry::File { close_on_exec, .. }) = self.entries.get_mut(&number) {
             *close_on_exec = Some(on_exec);
         }
     }
 
-    /// What another program finds open. Numbers of which it is not known are asked for again.
+    /// Copy of the table for an executed program. Numbers with unknown close-on-exec are read again.
     pub fn after_exec(&self) -> Table {
         let kept = |entry: &Entry| match entry {
             Entry::File { close_on_exec: Some(on_exec), .. } => !on_exec,
             Entry::File { description, close_on_exec: None } => {
-                // the other program may have it, and then moves the position that other tables share
+                // the new program may have it, and then changes a position that other tables share
                 description.state.borrow_mut().hidden = true;
                 false
             }
             Entry::Other | Entry::Unsure(_) => false,
         };
         let entries = self.entries.iter().filter(|(_, entry)| kept(entry));
-        // rings of io_uring do not survive an exec
+        // an io_uring does not survive exec
         Table { entries: entries.map(|(&number, entry)| (number, entry.clone())).collect(), hidden: false }
     }
 
-    /// Positions of everything in it move unseen from now on.
+    /// All positions in the table change without a record from now on.
     pub fn hide(&mut self) {
         self.hidden = true;
         for entry in self.entries.values() {
@@ -352,17 +353,17 @@ impl Table {
         }
     }
 
-    /// How many numbers are known.
+    /// Number of known descriptors.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Put what was opened at a number. Gives its description, where it is a file.
+    /// Set an opened file at a number. Returns its description if it is a file.
     pub fn open(
         &mut self,
         number: u32,
@@ -380,12 +381,12 @@ impl Table {
         Some(description)
     }
 
-    /// Whether a number stands for a description.
+    /// Whether a number has this description.
     pub fn has(&self, number: u32, description: &Rc<Description>) -> bool {
         matches!(self.get(number), Some(Entry::File { description: known, .. }) if Rc::ptr_eq(known, description))
     }
 
-    /// Put what /proc shows at a number.
+    /// Set the state from /proc at a number.
     pub fn meet(&mut self, number: u32, seen: &SeenDescriptor, position: Option<u64>, objects: &mut Objects) {
         let entry = match &seen.opened {
             Opened::Other => Entry::Other,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Following a position through calls, exact or not at all.
+//! Tracks a position through calls, exactly or not at all.
 //!
-//! Calls that use the same position one after another each take it up where the one before left it. Calls that overlap in
-//! time may have gone in any order: theirs stay unknown, yet as the kernel serialises them on regular files the position is
-//! known again once all have returned, by the sum of what they moved.
+//! Calls that use the same position one after another each start where the previous one ended. The order of calls that
+//! overlap in time is unknown, so their positions are unknown. The kernel serialises them on regular files, so the
+//! position is known again after all have returned, by the sum of their bytes.
 
-/// A position that calls move.
+/// A position that calls change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Follow {
     at: Option<u64>,
@@ -15,7 +15,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// A position that is known to be `at`, or not known.
+    /// A position `at`, or an unknown one.
     pub fn new(at: Option<u64>) -> Self {
         Self { at, ..Self::default() }
     }
@@ -26,7 +26,7 @@ impl Follow {
         self.overlapped |= self.busy > 1;
     }
 
-    /// It returned, having moved the position by `bytes`. Gives where it began, where that is certain.
+    /// The call returned and moved the position by `bytes`. Returns its start position if it is certain.
     pub fn end(&mut self, bytes: u64) -> Option<u64> {
         self.busy = self.busy.saturating_sub(1);
         if self.overlapped {
@@ -43,15 +43,15 @@ impl Follow {
         began
     }
 
-    /// A call returned that set the position; `begin` was said at its entry.
+    /// A call that set the position returned; `begin` was called at its entry.
     pub fn set(&mut self, at: Option<u64>) {
         let alone = !self.overlapped;
         self.end(0);
-        // among overlapping calls it is not known which came last
+        // of overlapping calls, the last one is unknown
         self.at = if alone { at } else { None };
     }
 
-    /// Something unseen may have moved it.
+    /// The position may have changed without a record.
     pub fn lose(&mut self) {
         self.at = None;
     }
@@ -61,7 +61,7 @@ impl Follow {
         self.busy > 0
     }
 
-    /// Where it is, where that is known and nothing is moving it.
+    /// The position, if it is known and no call is changing it.
     pub fn at(&self) -> Option<u64> {
         if self.busy == 0 {
             self.at
@@ -109,9 +109,9 @@ mod tests {
     }
 
     proptest! {
-        /// The kernel moves the position at some moment within each call; whatever those moments are, what is told is true.
+        /// The kernel moves the position at some moment within each call; the result is correct for all such moments.
         #[test]
-        fn what_is_told_is_true(calls in prop::collection::vec((0u32..60, 1u32..12, 0u32..12, 0u64..9, prop::option::of(0u64..50)), 1..25)) {
+        fn known_positions_are_true(calls in prop::collection::vec((0u32..60, 1u32..12, 0u32..12, 0u64..9, prop::option::of(0u64..50)), 1..25)) {
             let mut steps = Vec::new();
             for (index, &(start, length, within, ..)) in calls.iter().enumerate() {
                 steps.push((start * 4, 2, index)); // entries after returns of the same moment would hide an overlap: order by kind
@@ -130,7 +130,7 @@ mod tests {
                     }
                     _ => match seek {
                         Some(at) => follow.set(Some(at)),
-                        None => if let Some(told) = follow.end(bytes) { prop_assert_eq!(told, began[index]) },
+                        None => if let Some(start) = follow.end(bytes) { prop_assert_eq!(start, began[index]) },
                     },
                 }
             }

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Up to which time opens and notices can be compared: where no notice and no call of open crosses the end.
+//! End of the time in which opens and notices can be compared: a time that no notice and no call of open crosses.
 //!
-//! A notice that is read after the last record may be of an open that is not in view yet. So a round ends at a time at which
-//! the queue of notices was empty and no open was under way; what is younger waits for the next round.
+//! A notice that is read after the last record may be of an open that has no record yet. So a round ends at a time at
+//! which the queue of notices was empty and no open was in progress; younger records wait for the next round.
 
 use super::record::{Record, Timed};
 use std::collections::{HashMap, VecDeque};
 
-/// How long records may wait for such a time.
+/// Maximum time that records wait.
 const PATIENCE_NS: u64 = 250_000_000;
-/// An open that returned this long before or after is not under way: the clocks of records and notices differ by less.
+/// An open that returned this long before or after is not in progress: the clocks of records and notices differ by
+/// less.
 const SKEW_NS: u64 = 2_000;
-/// Times at which the queue was empty that are kept.
+/// Maximum number of stored times with an empty queue.
 const KEPT: usize = 1 << 14;
 
 /// Times at which the queue of notices was empty.
 #[derive(Debug, Default)]
 pub struct Horizon {
-    /// From one such time to another, without a notice between them; in order.
+    /// Spans between such times without a notice, in order.
     quiet: VecDeque<(u64, u64)>,
     is_watched: bool,
 }
 
 impl Horizon {
-    /// The queue was empty at both times, and no notice came between them.
+    /// The queue was empty at both times, without a notice in between.
     pub fn quiet(&mut self, from_ns: u64, until_ns: u64) {
         self.is_watched = true;
         if self.quiet.len() >= KEPT {
@@ -32,8 +33,8 @@ impl Horizon {
         self.quiet.push_back((from_ns, until_ns));
     }
 
-    /// The end of a round, for records up to `until_ns` that wait; none where they should wait for the next one. With `is_full`
-    /// they wait no longer.
+    /// The end of a round for pending records up to `until_ns`. Returns None if they should wait for the next round;
+    /// with `is_full` they do not wait longer.
     pub fn choose(&mut self, records: &[Timed], until_ns: u64, is_full: bool) -> Option<u64> {
         if !self.is_watched || until_ns == u64::MAX {
             return Some(until_ns);
@@ -59,7 +60,7 @@ impl Horizon {
             if time_ns < first_ns {
                 break;
             }
-            // the last time in it at which no open was under way
+            // the last time in the span without an open in progress
             let before = busy.partition_point(|&(busy_from, _)| busy_from <= time_ns);
             if let Some(&(busy_from, busy_until)) = before.checked_sub(1).and_then(|last| busy.get(last)) {
                 if busy_until >= time_ns {
@@ -74,7 +75,7 @@ impl Horizon {
     }
 }
 
-/// When any open was under way, with the difference of the clocks on both sides; in order, none meeting another.
+/// Spans with an open in progress, extended on both sides by the difference of the clocks; ordered and disjoint.
 fn busy(records: &[Timed]) -> Vec<(u64, u64)> {
     let mut busy: Vec<(u64, u64)> = Vec::new();
     let mut under_way: HashMap<u32, u64> = HashMap::new();

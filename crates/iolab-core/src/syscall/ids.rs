@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables by the kernel's small numbers (tasks, descriptors), looked up several times a call.
+//! Tables by small kernel numbers (tasks, descriptors), used several times per call.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A table by number.
 pub type ById<V> = HashMap<u32, V, BuildHasherDefault<Spread>>;
 
-/// Spreads numbers over all bits; the kernel gives them out one after another, so nobody can choose them to collide.
+/// Spreads numbers over all bits. The kernel assigns consecutive numbers, so an attacker cannot choose colliding ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spread(u64);
 

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a round still holds for a number: a descriptor that is closed or opened again later in it need not be asked for.
+//! Later changes of a number in the round: a descriptor that is closed or reopened later in the round is not read from
+//! /proc.
 
 use super::call::Call;
 use super::record::{Record, Timed};
 use super::tasks::SHARES_FILES;
 use std::collections::{HashMap, HashSet};
 
-/// Where in the round numbers are closed and given out.
+/// Positions in the round at which numbers are closed and assigned.
 #[derive(Debug, Default)]
 pub struct Later {
     changed: HashMap<u32, Vec<(usize, u32)>>,
-    /// Tasks that were made in it with a table of their own.
+    /// Tasks that were created in the round with their own table.
     apart: HashSet<u32>,
 }
 
 impl Later {
-    /// Look at a round.
+    /// Index the records of a round.
     pub fn new(round: &[Timed]) -> Self {
         let mut changed: HashMap<u32, Vec<(usize, u32)>> = HashMap::new();
         let mut apart = HashSet::new();
@@ -42,12 +43,12 @@ impl Later {
         Self { changed, apart }
     }
 
-    /// Whether a task that is not there yet gets a table that no task has that is there already.
+    /// Whether a task that does not exist yet gets a table that no existing task has.
     pub fn is_apart(&self, task: u32) -> bool {
         self.apart.contains(&task)
     }
 
-    /// Whether a number is closed or given out after a record, by a task that may share the table.
+    /// Whether a task that may share the table closes or reassigns a number after a record.
     pub fn changes(&self, after: usize, number: u32, mut shares: impl FnMut(u32) -> bool) -> bool {
         let Some(changed) = self.changed.get(&number) else { return false };
         let from = changed.partition_point(|&(index, _)| index <= after);

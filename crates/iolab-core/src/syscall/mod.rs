@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! File I/O from system calls: entries and returns paired, descriptors followed to files and positions. No I/O of its own.
+//! File I/O from system calls: pairs entries and returns, and tracks descriptors, files and positions. Does no I/O
+//! itself.
 //!
-//! A file bears the path that it had when it was opened, whatever becomes of it later. An offset is told where it is certain:
-//! given by the call, or followed from the open through every call that moved the position since. What moves positions unseen
-//! (io_uring, descriptors received from other processes, 32-bit programs) is not guessed at: where it is noticed, the offset
-//! is left out. Calls on pipes, sockets, terminals and the kernel's own files (proc, sys) are left out altogether.
+//! A file has the path from the time of its open, whatever happens to it later. An offset is given if it is certain: an
+//! argument of the call, or tracked from the open through every call that changed the position. If positions change
+//! without a record (io_uring, descriptors received from other processes, 32-bit programs), they are not guessed; the
+//! offset is omitted if this is detected. Calls on pipes, sockets, terminals and files of the kernel (proc, sys) are
+//! omitted.
 
-pub mod asked;
 pub mod call;
 pub mod descriptor;
 pub mod follow;
@@ -16,7 +17,8 @@ pub mod later;
 pub mod names;
 pub mod notice;
 pub mod opens;
-pub mod questions;
+pub mod proc_reads;
+pub mod proc_view;
 pub mod record;
 pub mod start;
 pub mod tasks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which file each open was of: notices of fanotify, and /proc where they leave a doubt.
+//! The file of each open: from fanotify notices, and from /proc if they are ambiguous.
 
 use super::call::Call;
 use super::descriptor::flag;
@@ -8,37 +8,37 @@ use super::record::{Notice, Opened, Record, Seen, SeenDescriptor, Timed};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Notices that wait for their open at most.
+/// Maximum number of notices that wait for their open.
 const LIMIT: usize = 1 << 17;
-/// How much older than the newest a notice may be when there are too many.
+/// Maximum age of a notice, relative to the newest, if there are too many.
 const OLD_NS: u64 = 2_000_000_000;
 
-/// Errors of an open that the kernel returns before it makes a notice: ENOENT, ENXIO, EACCES, EEXIST, ENODEV, ENOTDIR, EISDIR,
-/// ENFILE, EMFILE, ELOOP.
+/// Errors of an open that the kernel returns before it creates a notice: ENOENT, ENXIO, EACCES, EEXIST, ENODEV,
+/// ENOTDIR, EISDIR, ENFILE, EMFILE, ELOOP.
 const EARLY_ERRORS: [i64; 10] = [2, 6, 13, 17, 19, 20, 21, 23, 24, 40];
 
-/// What an open may have been of.
+/// The possible files of an open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// This, for certain.
+    /// This file, for certain.
     Certain(Opened),
-    /// One of these, or something that gives no notice.
+    /// One of these, or a file without a notice.
     Doubt(Rc<[Opened]>),
 }
 
-/// Notices and opens that wait for each other.
+/// Notices and opens that are not matched yet.
 #[derive(Debug, Default)]
 pub struct Namer {
     in_flight: HashMap<u32, (u64, Option<u32>)>,
     notices: HashMap<u32, Vec<Notice>>,
     waiting: usize,
-    /// Between these times records are missing.
+    /// Records are missing between these times.
     blind: Vec<(u64, u64)>,
-    /// From this time to the next record as well.
+    /// Records are missing from this time to the next record.
     blind_from: Option<u64>,
 }
 
-/// Flags that an open was asked for; none where they are not in its arguments.
+/// Requested flags of an open; None if they are not arguments.
 pub fn flags_of(call: Call, first_argument: u64) -> Option<u32> {
     match call {
         Call::Open | Call::Openat | Call::OpenByHandleAt => Some(first_argument as u32),
@@ -52,18 +52,18 @@ fn span(from_ns: u64, until_ns: u64, flags: Option<u32>) -> Span {
     Span {
         from_ns,
         until_ns,
-        // the flag of a file without a name contains the one of a directory
+        // O_TMPFILE contains the bit of O_DIRECTORY
         directory: has(flag::DIRECTORY) && !has(flag::TEMPORARY),
         writes: has(flag::ACCESS | flag::CREATE | flag::TRUNCATE | flag::TEMPORARY),
     }
 }
 
-/// Whether a call of open that returned this may have made a notice.
+/// Whether a call of open with this result may have caused a notice.
 fn may_have_notice(flags: Option<u32>, returned: i64) -> bool {
     if returned >= 0 {
         return flags.is_none_or(|flags| flags & flag::PATH == 0);
     }
-    // the file was opened already when cutting it failed
+    // if truncation failed, the file was already opened
     flags.is_none_or(|flags| flags & flag::TRUNCATE != 0) && !EARLY_ERRORS.contains(&-returned)
 }
 
@@ -75,7 +75,7 @@ struct Opens {
 }
 
 impl Namer {
-    /// A notice, in the order in which it was read.
+    /// Add a notice, in the order of the queue.
     pub fn notice(&mut self, notice: Notice) {
         if self.waiting >= LIMIT {
             let old = notice.window.before_ns.saturating_sub(OLD_NS);
@@ -88,7 +88,7 @@ impl Namer {
         self.notices.entry(notice.task).or_default().push(notice);
     }
 
-    /// Records between two times are missing: notices of that time may have no open in view.
+    /// Records between two times are missing: notices of that time may have no recorded open.
     pub fn blind(&mut self, from_ns: u64, until_ns: u64) {
         self.blind.push((from_ns, until_ns));
     }
@@ -102,8 +102,8 @@ impl Namer {
         });
     }
 
-    /// What each open of a round, which is of the time until `until_ns`, may have been of, by the index of its return; in
-    /// ascending order. `has_ring` says which tasks may open files without a call.
+    /// The possible files of each open of a round up to `until_ns`, by the index of its return, ascending. `has_ring`
+    /// says which tasks may open files without a call.
     pub fn align(
         &mut self,
         round: &[Timed],
@@ -157,7 +157,7 @@ impl Namer {
         }
         for (task, notices) in &mut self.notices {
             for (index, notice) in notices.iter_mut().enumerate() {
-                // it may have had its open already, unless it is later or certainly of the one in flight
+                // it may already have its open, unless it is later or certainly of the call in flight
                 notice.window.optional |= notice.window.after_ns < until_ns && kept.get(task) != Some(&index);
             }
         }
@@ -210,7 +210,7 @@ impl Namer {
     }
 }
 
-/// Notices of a stretch by index, and what they are of.
+/// Notices of a span of time by index, and their files.
 type Candidates = (Rc<[usize]>, Rc<[Opened]>);
 
 fn distinct(numbers: &[usize], notices: &[Notice]) -> Rc<[Opened]> {
@@ -226,49 +226,51 @@ fn distinct(numbers: &[usize], notices: &[Notice]) -> Rc<[Opened]> {
     opened.into()
 }
 
-/// Candidates that are compared at most; an open with more stays without a name.
+/// Maximum number of candidates; an open with more has no name.
 const CANDIDATES: usize = 64;
 
-/// What an open in doubt was of, by what /proc showed of its descriptor while it was the same open; none where that leaves a
-/// doubt.
+/// The file of an ambiguous open, by what /proc showed of its descriptor while it was the same open. Returns None if it
+/// remains ambiguous.
 pub fn settle(candidates: &[Opened], seen: &Opened) -> Option<Opened> {
     if candidates.len() > CANDIDATES {
         return None;
     }
     let mut same = candidates.iter().filter(|candidate| is_same(candidate, seen));
     match (same.next(), same.next()) {
-        // the name of the opening, though the file may have another one by now
+        // the name from the time of the open, though the file may have been renamed since
         (Some(Opened::File(Seen { path: None, .. })), None) => Some(seen.clone()),
         (Some(candidate), None) => Some(candidate.clone()),
-        // numbers of deleted files are used again: the path must agree as well
+        // inode numbers of deleted files are reused: the path must match too
         (Some(_), Some(_)) => candidates.contains(seen).then(|| seen.clone()),
         (None, _) => Some(seen.clone()),
     }
 }
 
-/// Whether what a notice and /proc say can be the same file.
+/// Whether a notice and /proc may show the same file.
 pub fn is_same(candidate: &Opened, seen: &Opened) -> bool {
     match (candidate, seen) {
         (Opened::File(candidate), Opened::File(seen)) => match (candidate.identity, seen.identity) {
             (Some(candidate), Some(seen)) => candidate == seen,
-            // deleted before its number was read: the path alone is left
+            // deleted before its inode number was read: only the path can be compared
             _ => candidate.path.is_some() && candidate.path == seen.path,
         },
         _ => false,
     }
 }
 
-/// Whether flags that /proc shows can be those of an open.
+/// Whether flags in /proc may be those of an open.
 pub fn agrees(seen: &SeenDescriptor, flags: u32) -> bool {
     (seen.flags ^ flags) & (flag::ACCESS | flag::APPEND) == 0
 }
 
-/// A file of which no more is known than what all candidates have in common.
+/// A file with only the properties that all candidates share.
 pub fn nameless(candidates: &[Opened]) -> Seen {
-    let files: Vec<&Seen> =
-        candidates.iter().filter_map(|one| if let Opened::File(seen) = one { Some(seen) } else { None }).collect();
+    let files: Vec<&Seen> = candidates
+        .iter()
+        .filter_map(|candidate| if let Opened::File(seen) = candidate { Some(seen) } else { None })
+        .collect();
     let mount = files.first().and_then(|first| first.mount.clone());
     let mount = mount.filter(|mount| files.iter().all(|seen| seen.mount.as_ref() == Some(mount)));
-    let asked = files.is_empty() || files.iter().any(|seen| seen.asked);
-    Seen { path: None, mount, identity: None, asked }
+    let requested = files.is_empty() || files.iter().any(|seen| seen.requested);
+    Seen { path: None, mount, identity: None, requested }
 }

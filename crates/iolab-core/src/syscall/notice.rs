@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! fanotify's records of opens, as they are read: which directory, which name in it, which object, by handles.
+//! fanotify reports of opens: directory, name in it, and object, by handles.
 
-/// Version of the records.
+/// Version of the reports.
 const VERSION: u8 = 3;
-/// Bytes before the parts of a record.
+/// Bytes before the parts of a report.
 const HEAD: usize = 24;
-/// A part: handle of an object; handle of a directory and a name in it; handle of a directory.
+/// Kinds of parts: handle of an object; handle of a directory and a name in it; handle of a directory.
 const OBJECT: u8 = 1;
 const NAMED: u8 = 2;
 const DIRECTORY: u8 = 3;
 
-/// Bits of a record's mask.
+/// Bits of the mask of a report.
 pub mod mask {
     #![allow(missing_docs)]
     pub const ACCESS: u64 = 0x1;
@@ -22,37 +22,37 @@ pub mod mask {
     pub const DIRECTORY: u64 = 0x4000_0000;
 }
 
-/// What the kernel calls an object by: its file system's number, the handle's kind and bytes.
+/// Kernel handle of an object: file system ID, type and bytes of the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle<'a> {
-    /// Number of the file system.
+    /// File system ID.
     pub file_system: [u8; 8],
-    /// Kind of the handle.
+    /// Type of the handle.
     pub kind: i32,
     /// The handle.
     pub bytes: &'a [u8],
 }
 
-/// A record.
+/// A report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawNotice<'a> {
-    /// What happened.
+    /// The events.
     pub mask: u64,
-    /// To which task it happened.
+    /// Task that caused the event.
     pub task: i32,
-    /// The directory that the name is in.
+    /// Directory of the name.
     pub directory: Option<Handle<'a>>,
     /// The name; `.` for a directory itself.
     pub name: &'a [u8],
-    /// The object, where it is no directory.
+    /// The object; None if it is a directory.
     pub object: Option<Handle<'a>>,
 }
 
-/// What was read is no sequence of records.
+/// The bytes are not a sequence of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage;
 
-/// Take what was read apart.
+/// Parse a sequence of reports.
 pub fn parse<'a>(mut bytes: &'a [u8], mut take: impl FnMut(RawNotice<'a>)) -> Result<(), Damage> {
     while !bytes.is_empty() {
         let head = bytes.get(..HEAD).ok_or(Damage)?;
@@ -94,7 +94,7 @@ fn parts<'a>(mut bytes: &'a [u8], notice: &mut RawNotice<'a>) -> Result<(), Dama
     Ok(())
 }
 
-/// A handle and what follows it.
+/// A handle and the bytes after it.
 fn handle(part: &[u8]) -> Result<(Handle<'_>, &[u8]), Damage> {
     let file_system = part.get(4..12).and_then(|bytes| bytes.try_into().ok()).ok_or(Damage)?;
     let length = word(part, 12)? as usize;
@@ -151,18 +151,18 @@ mod tests {
     #[test]
     fn records_are_taken_apart() {
         let bytes = example();
-        let mut taken = Vec::new();
-        parse(&bytes, |notice| taken.push(notice)).unwrap();
-        assert_eq!(taken.len(), 2);
-        assert_eq!((taken[0].task, taken[0].name), (77, &b"name"[..]));
-        assert_eq!(taken[0].directory, Some(Handle { file_system: [1; 8], kind: 1, bytes: &[9; 8] }));
-        assert_eq!(taken[0].object.unwrap().bytes, [7; 8]);
-        assert_eq!((taken[1].name, taken[1].object), (&b"."[..], None));
-        assert_ne!(taken[1].mask & mask::DIRECTORY, 0);
+        let mut notices = Vec::new();
+        parse(&bytes, |notice| notices.push(notice)).unwrap();
+        assert_eq!(notices.len(), 2);
+        assert_eq!((notices[0].task, notices[0].name), (77, &b"name"[..]));
+        assert_eq!(notices[0].directory, Some(Handle { file_system: [1; 8], kind: 1, bytes: &[9; 8] }));
+        assert_eq!(notices[0].object.unwrap().bytes, [7; 8]);
+        assert_eq!((notices[1].name, notices[1].object), (&b"."[..], None));
+        assert_ne!(notices[1].mask & mask::DIRECTORY, 0);
     }
 
     #[test]
-    fn what_is_cut_is_damage() {
+    fn truncated_lines_are_damage() {
         let bytes = example();
         let first = word(&bytes, 0).unwrap() as usize;
         for length in 1..bytes.len() {
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_borne(change in 0usize..140, value in any::<u8>(), noise in prop::collection::vec(any::<u8>(), 0..99)) {
+        fn any_bytes_are_parsed(change in 0usize..140, value in any::<u8>(), noise in prop::collection::vec(any::<u8>(), 0..99)) {
             let mut bytes = example();
             let at = change % bytes.len();
             bytes[at] = value;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which notice of fanotify belongs to which open of a thread: only what no other order of events could explain.
+//! Matches fanotify notices with the opens of a thread: a match is certain only if no other order of events is
+//! possible.
 //!
-//! What holds for the opens and notices of one thread:
+//! Properties of the opens and notices of one thread:
 //!
-//! - Every *required* notice was made by an open of its own, within the call, and the queue keeps their order.
-//! - An open need not have a notice of its own. Files of some file systems (proc) give none, notices can be lost, and notices
-//!   of the same file that were not read yet become one, at the place of the first.
-//! - A notice that is not required may have no call in view: of a program that is executed, of a call whose records are lost,
-//!   of a ring of io_uring, or of an open in an earlier round.
+//! - Every *required* notice was caused by an open of its own, within the call, and the queue keeps their order.
+//! - An open may have no notice of its own. Files of some file systems (proc) cause none, notices can be lost, and
+//!   pending notices of the same file are merged at the position of the first.
+//! - A notice that is not required may have no recorded call: of a program that is executed, of a call with lost
+//!   records, of an io_uring, or of an open in an earlier round.
 //!
-//! An assignment gives each required notice an open, in order. Among all assignments, a notice moves between an earliest and a
-//! latest open. Where both are the same, every possible history gives that open that notice: its name is certain. All other
-//! opens are in doubt, and others must settle them.
+//! An assignment gives each required notice an open, in order. Among all assignments, a notice has an earliest and a
+//! latest open. If both are the same, every possible history gives that open that notice: its name is certain. All
+//! other opens are ambiguous, and are resolved by other means.
 
 use std::rc::Rc;
 
-/// A successful open: its call's entry and return.
+/// A successful open: entry and return of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Entry.
     pub from_ns: u64,
-    /// Return; `u64::MAX` while it is not in view.
+    /// Return; `u64::MAX` if it is not recorded yet.
     pub until_ns: u64,
     /// The caller required a directory (`O_DIRECTORY`).
     pub directory: bool,
@@ -28,32 +29,33 @@ pub struct Span {
     pub writes: bool,
 }
 
-/// A notice: it came into being after `after_ns`, when the queue was empty, and was read by `before_ns`.
+/// A notice: created after `after_ns`, when the queue was empty, and read by `before_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Not before this.
+    /// Earliest time.
     pub after_ns: u64,
-    /// Read by then; until then alike ones became one with it.
+    /// Time of reading; until then, equal notices were merged into it.
     pub before_ns: u64,
-    /// Of a directory.
+    /// Whether it is of a directory.
     pub directory: bool,
-    /// It may have been made by no call in view.
+    /// Whether it may have no recorded call.
     pub optional: bool,
 }
 
-/// What an open may belong to.
+/// The possible notices of an open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// This notice, by index, in every possible history.
     Certain(usize),
-    /// One of these, by index, or no notice at all.
+    /// One of these, by index, or no notice.
     Doubt(Rc<[usize]>),
 }
 
-/// Clocks of records and notices differ by less.
+/// The clocks of records and notices differ by less than this.
 const SKEW_NS: u64 = 2_000;
 
-/// Choices of each open of one thread; opens and notices in order. Opens without a return in view may have no notice yet.
+/// Choices of each open of one thread; opens and notices in order. Opens without a recorded return may have no notice
+/// yet.
 pub fn align(opens: &[Span], notices: &[Window]) -> Vec<Choice> {
     let mut choices = Vec::with_capacity(opens.len());
     let (mut open, mut notice) = (0, 0);
@@ -73,7 +75,7 @@ fn ends_after(notice: &Window, time_ns: u64) -> bool {
     notice.before_ns.saturating_add(SKEW_NS) >= time_ns
 }
 
-/// The next stretch that no call and no window crosses the end of.
+/// The next span whose end no call and no window crosses.
 fn stretch(opens: &[Span], notices: &[Window], open: usize, notice: usize) -> (usize, usize) {
     let (mut opens_end, mut notices_end) = (open, notice);
     let mut reach = opens[open].until_ns;
@@ -101,7 +103,7 @@ fn fits(open: &Span, notice: &Window) -> bool {
 }
 
 fn align_part(opens: &[Span], notices: &[Window], part: std::ops::Range<usize>, choices: &mut Vec<Choice>) {
-    // notices that were read before the first of these was entered belong to nothing that is in view
+    // notices that were read before the entry of the first open belong to no recorded open
     let first = part.clone().find(|&index| ends_after(&notices[index], opens[0].from_ns)).unwrap_or(part.end);
     let fitting = first..part.end;
     let required: Vec<usize> = fitting.clone().filter(|&index| !notices[index].optional).collect();
@@ -110,7 +112,7 @@ fn align_part(opens: &[Span], notices: &[Window], part: std::ops::Range<usize>, 
     let doubt: Rc<[usize]> = fitting.collect();
     let base = choices.len();
     choices.extend(opens.iter().map(|_| Choice::Doubt(Rc::clone(&doubt))));
-    // no assignment: something happened that is not in view, and nothing is certain
+    // no assignment: an event was not recorded, and nothing is certain
     let (Some(earliest), Some(latest)) = (earliest, latest) else { return };
     for ((&notice, &open), &last) in required.iter().zip(&earliest).zip(latest.iter().rev()) {
         if open == last {
@@ -123,7 +125,8 @@ fn reversed(indices: &[usize]) -> Vec<usize> {
     indices.iter().rev().copied().collect()
 }
 
-/// Gives each notice the first open that fits, one after another: no order-preserving assignment gives any of them an earlier one.
+/// Assigns each notice the first possible open, in order: no order-preserving assignment gives any of them an earlier
+/// one.
 fn assign<'a>(
     required: &[usize],
     opens: impl Iterator<Item = (usize, &'a Span)>,

@@ -35,21 +35,21 @@ fn an_executed_program_is_no_open() {
 
 #[test]
 fn readings_separate_a_silent_open_from_others() {
-    // the second was of proc: no notice came while it ran
+    // the second was of proc: no notice arrived while it ran
     let opens = [open(10, 20), open(110, 120), open(210, 220)];
     let choices = align(&opens, &[notice(0, 100), notice(200, 300)]);
     assert_eq!(choices, [Certain(0), doubt(&[]), Certain(1)]);
 }
 
 #[test]
-fn in_one_reading_a_silent_open_leaves_all_in_doubt() {
+fn in_one_reading_a_silent_open_makes_all_ambiguous() {
     assert_eq!(align(&[open(10, 20), open(30, 40)], &[notice(0, 100)]), [doubt(&[0]), doubt(&[0])]);
     let choices = align(&[open(10, 20), open(30, 40), open(50, 60)], &[notice(0, 100); 2]);
     assert_eq!(choices, [doubt(&[0, 1]), doubt(&[0, 1]), doubt(&[0, 1])]);
 }
 
 #[test]
-fn the_kind_of_an_open_settles_some_doubts() {
+fn the_kind_of_an_open_resolves_some_ambiguities() {
     let folder = Window { directory: true, ..notice(0, 100) };
     let listing = Span { directory: true, ..open(10, 20) };
     let writing = Span { writes: true, ..open(30, 40) };
@@ -87,7 +87,7 @@ fn thousands_in_one_reading_are_matched_quickly() {
     assert!(choices.iter().all(|choice| matches!(choice, Choice::Doubt(_))));
 }
 
-/// All assignments of required notices to opens, tried one by one.
+/// All assignments of required notices to opens, by brute force.
 fn histories(opens: &[Span], notices: &[Window], required: &[usize], from: usize) -> Vec<Vec<usize>> {
     let Some((&first, rest)) = required.split_first() else { return vec![Vec::new()] };
     let mut all = Vec::new();
@@ -103,10 +103,10 @@ fn histories(opens: &[Span], notices: &[Window], required: &[usize], from: usize
 }
 
 proptest! {
-    /// A thread opens files, some of them silent, some already waiting in the queue, and executes; the queue is read at some
-    /// moments. What is certain is the truth, and whatever every history agrees on is certain.
+    /// A thread opens files, some without notices, some with pending ones, and executes; the queue is read at some
+    /// times. A certain match is true, and a match that all histories share is certain.
     #[test]
-    fn what_is_certain_is_the_truth(
+    fn certain_names_are_true(
         steps in prop::collection::vec((0usize..6, prop::bool::weighted(0.3), prop::bool::weighted(0.1), prop::bool::weighted(0.2)), 1..14),
     ) {
         let (mut opens, mut truth) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ proptest! {
                 opens.push(Span { writes, ..open(now, now + 4) });
                 truth.push((!is_silent).then_some(file));
             }
-            // programs are other files
+            // programs are different files
             let name = if executed { file + 100 } else { file };
             if !is_silent && !unread.iter().any(|&(known, _)| known == name) {
                 unread.push((name, executed));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tracker takes and gives: records of tracepoints, notices of opens, what is seen in /proc, and file I/O.
+//! Input and output of the tracker: tracepoint records, notices of opens, state from /proc, and file I/O.
 
 use super::call::{Call, ARGUMENTS};
 use super::opens::Window;
 use crate::event::Op;
 
-/// A command name, as the kernel keeps it: at most 15 bytes, the rest zero.
+/// A command name as in the kernel: up to 15 bytes, padded with zeroes.
 pub type Comm = [u8; 16];
 
 /// The bytes of a command name.
@@ -18,42 +18,42 @@ pub fn comm(name: &Comm) -> &[u8] {
 pub enum Record {
     /// A call was entered.
     Enter {
-        /// Which.
+        /// The call.
         call: Call,
         /// Its kept arguments, in the order of `Traced::fields`.
         args: [u64; ARGUMENTS],
     },
-    /// It returned.
+    /// A call returned.
     Exit {
-        /// Which.
+        /// The call.
         call: Call,
-        /// What it returned: negative is an error number.
+        /// Its result; negative values are error numbers.
         returned: i64,
     },
-    /// The task made another one (`task_newtask`).
+    /// The task created another one (`task_newtask`).
     Fork {
-        /// Its number.
+        /// Number of the new task.
         child: u32,
-        /// Flags of clone: which things both share.
+        /// Flags of clone: what the tasks share.
         flags: u64,
-        /// Its command name.
+        /// Command name of the new task.
         comm: Comm,
     },
-    /// The task runs another program (`sched_process_exec`).
+    /// The task executes another program (`sched_process_exec`).
     Exec {
-        /// Its number before, as a thread that is not the first takes over the first one's.
+        /// Previous task number: a thread other than the first takes over the number of the first.
         before: u32,
     },
     /// The task ends (`sched_process_exit`).
     End,
-    /// A task has another command name (`task_rename`).
+    /// A task was renamed (`task_rename`).
     Rename {
-        /// Which task.
+        /// The task.
         task: u32,
-        /// Its name from now on.
+        /// The new name.
         comm: Comm,
     },
-    /// Records were lost here.
+    /// Records were lost at this point.
     Lost,
 }
 
@@ -64,24 +64,24 @@ pub struct Timed {
     pub time_ns: u64,
     /// Task (thread) number.
     pub task: u32,
-    /// What happened.
+    /// The record.
     pub record: Record,
 }
 
-/// A file that was opened, or is open.
+/// A file that was opened or is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its path when it was opened; none where that could not be found out.
+    /// Path at the time of the open; None if unknown.
     pub path: Option<Vec<u8>>,
     /// Mount point of its file system.
     pub mount: Option<Vec<u8>>,
-    /// Device and inode number, where known.
+    /// Device and inode number, if known.
     pub identity: Option<(u64, u64)>,
-    /// Whether its I/O is asked for (`--mount`).
-    pub asked: bool,
+    /// Whether its I/O is requested (`--mount`).
+    pub requested: bool,
 }
 
-/// What was opened.
+/// The opened object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// A regular file or a block device.
@@ -95,22 +95,22 @@ pub enum Opened {
 pub struct Notice {
     /// Task that opened.
     pub task: u32,
-    /// When, and what kind.
+    /// Time and kind.
     pub window: Window,
-    /// What.
+    /// Opened object.
     pub opened: Opened,
 }
 
 /// A descriptor as /proc shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenDescriptor {
-    /// What it is of.
+    /// Open object.
     pub opened: Opened,
     /// Flags of open.
     pub flags: u32,
     /// Its position.
     pub position: u64,
-    /// Whether no other descriptor of any process can share its position.
+    /// Whether no other descriptor of any process may share its position.
     pub alone: bool,
 }
 
@@ -121,7 +121,7 @@ pub struct SeenTask {
     pub pid: u32,
     /// Command name of its process.
     pub comm: Comm,
-    /// It began before this time: earlier records may be of another task of the same number.
+    /// Latest possible start time: earlier records may be of another task with the same number.
     pub began_ns: u64,
 }
 
@@ -134,38 +134,38 @@ pub struct SeenProcess {
     pub comm: Comm,
     /// Its threads.
     pub threads: Vec<u32>,
-    /// Its descriptors that are files; others are left out.
+    /// Its descriptors of files.
     pub descriptors: Vec<(u32, SeenDescriptor)>,
-    /// Whether it has a ring of io_uring, which moves positions unseen.
+    /// Whether it has an io_uring, which changes positions without a record.
     pub hidden: bool,
-    /// Looked at not before.
+    /// Start of the read.
     pub from_ns: u64,
-    /// Looked at until.
+    /// End of the read.
     pub until_ns: u64,
 }
 
-/// What the tracker asks of the machine while it works.
+/// State of the machine that the tracker reads.
 pub trait World {
-    /// A descriptor of a process or of one thread, as it is now; none when it cannot be known.
+    /// Reads a descriptor of a process or thread. Returns None if it is unknown.
     fn descriptor(&mut self, task: u32, descriptor: u32) -> Option<SeenDescriptor>;
-    /// A task that still lives.
+    /// Reads a running task.
     fn task(&mut self, task: u32) -> Option<SeenTask>;
-    /// The time on the monotonic clock, not before any answer so far.
+    /// Current monotonic time, not before any previous result.
     fn now_ns(&self) -> u64;
-    /// Whether opens without a notice are of files of the kernel's own (proc), as all other file systems are watched.
+    /// Whether opens without a notice are of kernel file systems (proc), because all others are watched.
     fn all_watched(&self) -> bool;
 }
 
-/// One finished call on a file.
+/// A finished call on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileIo<'a> {
     /// Return, on the monotonic clock.
     pub time_ns: u64,
     /// From entry to return.
     pub latency_ns: u64,
-    /// First byte in the file; none when it is not known for certain.
+    /// Offset of the first byte in the file; None if it is not certain.
     pub offset: Option<u64>,
-    /// Bytes moved; none for errors and syncs.
+    /// Number of bytes transferred; None for errors and syncs.
     pub size: Option<u64>,
     /// Operation.
     pub op: Op,
@@ -175,7 +175,7 @@ pub struct FileIo<'a> {
     pub pid: u32,
     /// Thread number.
     pub thread: u32,
-    /// Path that the file had when it was opened.
+    /// Path of the file at the time of its open.
     pub file: Option<&'a [u8]>,
     /// Mount point of its file system.
     pub mount: Option<&'a [u8]>,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Taking over what was open before the first record, without a gap and without trusting what changed meanwhile.
+//! Takes over descriptors that were open before the first record, without a gap and without stale data.
 //!
-//! The tracepoints are on before /proc is read. A descriptor that a record touched while its process was looked at is left
-//! out, to be asked for when it is used.
+//! The tracepoints are enabled before /proc is read. A descriptor with a record during the read of its process is left
+//! out, and read when it is used.
 
 use super::record::{SeenDescriptor, SeenProcess};
 use std::collections::{HashMap, VecDeque};
 
-/// What is still to be taken over.
+/// Initial state that is not taken over yet.
 #[derive(Debug, Default)]
 pub struct Start {
     waiting: VecDeque<SeenProcess>,
@@ -17,13 +17,13 @@ pub struct Start {
 }
 
 impl Start {
-    /// Processes as they were looked at, all by `ready_ns`.
+    /// Processes as read, all by `ready_ns`.
     pub fn new(mut processes: Vec<SeenProcess>, ready_ns: u64) -> Self {
         processes.sort_by_key(|process| process.until_ns);
         Self { waiting: processes.into(), ready_ns, touched: HashMap::new() }
     }
 
-    /// The next process that had been looked at by some time.
+    /// The next process that was read by some time.
     pub fn next(&mut self, time_ns: u64) -> Option<SeenProcess> {
         if self.waiting.front()?.until_ns > time_ns {
             return None;
@@ -35,7 +35,7 @@ impl Start {
         process
     }
 
-    /// Whether everything was looked at by some time.
+    /// Whether all processes were read by some time.
     pub fn ready(&self, time_ns: u64) -> bool {
         time_ns >= self.ready_ns
     }
@@ -45,7 +45,7 @@ impl Start {
         self.note(pid, number, time_ns, u64::MAX);
     }
 
-    /// It was used or changed, and that is over.
+    /// The use or change ended.
     pub fn touch(&mut self, pid: u32, number: u32, time_ns: u64) {
         self.note(pid, number, time_ns, time_ns);
     }
@@ -58,7 +58,7 @@ impl Start {
         }
     }
 
-    /// What to make of a descriptor that was looked at: its position, or nothing where it may have changed meanwhile.
+    /// State of a descriptor from the read: None if it may have changed during the read.
     pub fn judge(&self, process: &SeenProcess, number: u32, seen: &SeenDescriptor) -> Option<Option<u64>> {
         match self.touched.get(&(process.pid, number)) {
             Some(&until_ns) if until_ns >= process.from_ns => None,
@@ -66,7 +66,7 @@ impl Start {
         }
     }
 
-    /// Nothing that was looked at holds any more.
+    /// Invalidate all reads.
     pub fn forget(&mut self) {
         self.waiting = VecDeque::new();
         self.touched = HashMap::new();

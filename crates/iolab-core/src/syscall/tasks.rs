@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes and threads: who has which name and which table of descriptors.
+//! Processes and threads: names and descriptor tables.
 
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{Description, Table};
@@ -13,74 +13,75 @@ use std::rc::Rc;
 pub(super) const SHARES_FILES: u64 = 0x400;
 const SHARES_PROCESS: u64 = 0x10000;
 
-/// Tasks that are known at most; ends are never missed but for losses, after which all are forgotten, so this is a last resort.
+/// Maximum number of tasks. Ends are missed only in losses, after which all tasks are dropped, so this is a last
+/// resort.
 const LIMIT: usize = 1 << 18;
 
 /// How a call uses a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// From the position, which moves.
+    /// From the position, which changes.
     Position,
-    /// At the end of the file, moving the position there.
+    /// At the end of the file; the position moves there.
     End,
-    /// At the end of the file, the position stays (`pwrite` with `O_APPEND`).
+    /// At the end of the file; the position stays (`pwrite` with `O_APPEND`).
     EndOnly,
-    /// At a place of its own, where it is told.
+    /// At an explicit offset, if known.
     At(Option<u64>),
-    /// It sets the position (`lseek`).
+    /// Sets the position (`lseek`).
     Seek,
-    /// It sets the end (`ftruncate`).
+    /// Sets the end (`ftruncate`).
     Cut,
 }
 
 /// A call in flight on a file.
 #[derive(Debug)]
 pub struct Use {
-    /// Of what.
+    /// The description.
     pub description: Rc<Description>,
-    /// Where.
+    /// The position.
     pub place: Place,
-    /// Whether it puts data there (for calls on two files).
+    /// Whether it writes there (for calls on two files).
     pub writes: bool,
 }
 
 /// A call that has not returned.
 #[derive(Debug)]
 pub struct Pending {
-    /// Which.
+    /// The call.
     pub call: Call,
-    /// Its arguments.
+    /// Arguments.
     pub args: [u64; ARGUMENTS],
-    /// Its entry.
+    /// Time of entry.
     pub from_ns: u64,
-    /// What it uses: none, one or two files.
+    /// Its files: none, one or two.
     pub uses: [Option<Use>; 2],
 }
 
 /// A task.
 #[derive(Debug)]
 pub struct Thread {
-    /// Its process.
+    /// Process.
     pub pid: u32,
-    /// Its table.
+    /// Descriptor table.
     pub table: Rc<RefCell<Table>>,
-    /// Its call in flight.
+    /// Call in flight.
     pub pending: Option<Pending>,
 }
 
 /// A process.
 #[derive(Debug)]
 pub struct Process {
-    /// Command name of its first thread.
+    /// Command name of the first thread.
     pub comm: Comm,
-    /// Table of its threads, but for those that went their own way.
+    /// Table of its threads, except those with their own table.
     pub table: Rc<RefCell<Table>>,
-    /// First seen.
+    /// Time when it was first seen.
     pub first_ns: u64,
-    /// When it was made, or began the program that it runs; 0 where that was not in view.
+    /// Time of its creation or exec; 0 if this was not recorded.
     began_ns: u64,
-    /// Already told of.
-    pub told: bool,
+    /// Whether it was reported.
+    pub reported: bool,
     threads: u32,
 }
 
@@ -89,12 +90,12 @@ pub struct Process {
 pub struct Tasks {
     threads: ById<Thread>,
     processes: ById<Process>,
-    /// Processes with a ring of io_uring: known even after all else was forgotten.
+    /// Processes with an io_uring; kept after all else is dropped.
     rings: HashSet<u32>,
 }
 
 impl Tasks {
-    /// A task, asked for where it is not known; none where it is gone.
+    /// A task, read from /proc if unknown. Returns None if it ended.
     pub fn thread(&mut self, task: u32, time_ns: u64, world: &mut dyn World) -> Option<&mut Thread> {
         if !self.threads.contains_key(&task) {
             // an earlier task may have had the same number
@@ -104,22 +105,22 @@ impl Tasks {
         self.threads.get_mut(&task)
     }
 
-    /// A task, where it is known.
+    /// A known task.
     pub fn known(&mut self, task: u32) -> Option<&mut Thread> {
         self.threads.get_mut(&task)
     }
 
-    /// A process, where it is known.
+    /// A known process.
     pub fn process(&mut self, pid: u32) -> Option<&mut Process> {
         self.processes.get_mut(&pid)
     }
 
-    /// Whether /proc shows a table by the number of a task.
+    /// Whether /proc shows a table under the number of a task.
     pub fn owns(&self, task: u32, table: &Rc<RefCell<Table>>) -> bool {
         self.threads.get(&task).is_some_and(|thread| Rc::ptr_eq(&thread.table, table))
     }
 
-    /// The number by which /proc shows the table of a task: of its process, unless the first thread has another table.
+    /// The number under which /proc shows the table of a task: its process, unless the first thread has another table.
     pub fn owner(&self, task: u32, table: &Rc<RefCell<Table>>) -> u32 {
         self.threads.get(&task).map(|thread| thread.pid).filter(|&pid| self.owns(pid, table)).unwrap_or(task)
     }
@@ -132,23 +133,23 @@ impl Tasks {
         self.add(task, pid, comm, table, time_ns);
     }
 
-    /// A process has a ring of io_uring: it moves positions and opens files unseen.
+    /// A process has an io_uring: it changes positions and opens files without a record.
     pub fn hide(&mut self, pid: u32, table: &mut Table) {
         self.rings.insert(pid);
         table.hide();
     }
 
     fn add(&mut self, task: u32, pid: u32, comm: Comm, table: Rc<RefCell<Table>>, time_ns: u64) {
-        // a number in use anew: the end of the one before was not seen
+        // a reused number: the end of the previous task was not recorded
         self.end(task);
         let fresh =
-            || Process { comm, table: Rc::clone(&table), first_ns: time_ns, began_ns: 0, told: false, threads: 0 };
+            || Process { comm, table: Rc::clone(&table), first_ns: time_ns, began_ns: 0, reported: false, threads: 0 };
         self.processes.entry(pid).or_insert_with(fresh).threads += 1;
         self.threads.insert(task, Thread { pid, table, pending: None });
     }
 
-    /// A process that was there at the start. Its table stays the one that was followed since; none where the process or its
-    /// program began while it was looked at.
+    /// A process that existed at the start. Its table is the one tracked since. Returns None if the process or its
+    /// program started during the read.
     pub fn adopt(&mut self, seen: &SeenProcess) -> Option<Rc<RefCell<Table>>> {
         if self.processes.get(&seen.pid).is_some_and(|process| process.began_ns >= seen.from_ns) {
             return None;
@@ -161,7 +162,7 @@ impl Tasks {
         self.processes.get(&seen.pid).map(|process| Rc::clone(&process.table))
     }
 
-    /// A task made another.
+    /// A task created another one.
     pub fn fork(&mut self, parent: u32, child: u32, flags: u64, comm: Comm, time_ns: u64, world: &mut dyn World) {
         let (pid, table) = match self.thread(parent, time_ns, world) {
             Some(thread) => (Some(thread.pid), Rc::clone(&thread.table)),
@@ -178,7 +179,7 @@ impl Tasks {
         }
     }
 
-    /// A task runs another program: the other threads are gone, descriptors are its own, some closed.
+    /// A task executes another program: its other threads end, its descriptors become private, and some are closed.
     pub fn exec(&mut self, task: u32, before: u32, time_ns: u64, world: &mut dyn World) {
         if before != task {
             self.end(task);
@@ -195,15 +196,15 @@ impl Tasks {
             process.table = table;
             process.threads = 1;
             // another program is another line in the list of processes
-            process.told = false;
+            process.reported = false;
             process.first_ns = time_ns;
             process.began_ns = time_ns;
         }
-        // rings do not survive it
+        // an io_uring does not survive exec
         self.rings.remove(&pid);
     }
 
-    /// A thread has descriptors of its own from now on.
+    /// A thread has its own descriptors from now on.
     pub fn unshare(&mut self, task: u32) {
         if let Some(thread) = self.threads.get_mut(&task) {
             let own = thread.table.borrow().clone();
@@ -211,14 +212,14 @@ impl Tasks {
         }
     }
 
-    /// A task has another name; that of its first thread is the process's.
+    /// A task was renamed; the name of the first thread is that of the process.
     pub fn rename(&mut self, task: u32, comm: Comm) {
         if let Some(process) = self.processes.get_mut(&task) {
             process.comm = comm;
         }
     }
 
-    /// A task ends. Gives its call in flight.
+    /// A task ended. Returns its call in flight.
     pub fn end(&mut self, task: u32) -> Option<Pending> {
         let thread = self.threads.remove(&task)?;
         if let Some(process) = self.processes.get_mut(&thread.pid) {
@@ -238,7 +239,7 @@ impl Tasks {
         }
     }
 
-    /// All are forgotten. Gives how many calls on files were in flight.
+    /// Drop all tasks. Returns the number of calls on files in flight.
     pub fn forget(&mut self) -> u64 {
         let on_file = |thread: &&Thread| thread.pending.as_ref().is_some_and(|pending| pending.uses[0].is_some());
         let in_flight = self.threads.values().filter(on_file).count() as u64;
@@ -247,23 +248,23 @@ impl Tasks {
         in_flight
     }
 
-    /// Whether there are more than can be.
+    /// Whether the maximum is exceeded.
     pub fn too_many(&self) -> bool {
         self.threads.len() > LIMIT
     }
 
-    /// How many tasks are known.
+    /// Number of known tasks.
     pub fn len(&self) -> usize {
         self.threads.len()
     }
 
-    /// Whether none is.
+    /// Whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 }
 
-/// Whether several threads use a table: besides the process, one thread has it.
+/// Whether several threads use a table: the process and one thread hold a reference each.
 pub fn is_shared(table: &Rc<RefCell<Table>>) -> bool {
     Rc::strong_count(table) > 2
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From records of tracepoints to file I/O.
+//! Turns tracepoint records into file I/O.
 //!
-//! Records are gathered and worked on once per round: by then fanotify has been read too, so every open in view has its
-//! notice, and all opens of a thread can be looked at together.
+//! Records are collected and processed once per round. By then fanotify has been read too, so every recorded open has
+//! its notice, and all opens of a thread can be evaluated together.
 
-use super::asked::Asked;
 use super::call::{Call, ARGUMENTS};
-use super::descriptor::{Description, Entry, Guess, Objects, Standing, Table, Why};
+use super::descriptor::{Description, Entry, Guess, Objects, ReadState, Table, Why};
 use super::horizon::Horizon;
 use super::names::{agrees, flags_of, is_same, nameless, settle, Namer, Naming};
-use super::questions::{refute, Question, Questions, Row};
+use super::proc_reads::{refute, ProcRead, ProcReads, Row};
+use super::proc_view::ProcView;
 use super::record::{comm, FileIo, Notice, Opened, Record, SeenDescriptor, SeenProcess, Timed, World};
 use super::start::Start;
 use super::tasks::{is_shared, Pending, Tasks, Use};
@@ -18,12 +18,12 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Records of a round at most; `Tracker::full` says when to end a round early.
+/// Maximum number of records of a round; `Tracker::full` says when to end a round early.
 const ROUND: usize = 1 << 16;
-/// Records for which room is kept between rounds; the room of a burst is released.
+/// Capacity for records that is kept between rounds; more is released.
 const KEPT_RECORDS: usize = 1 << 12;
 
-/// A process of which I/O was seen.
+/// A process with I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenName {
     /// Process number.
@@ -34,21 +34,21 @@ pub struct SeenName {
     pub first_ns: u64,
 }
 
-/// What could not be known, since the last request.
+/// Data that could not be determined since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// I/Os on files without a name, by `Why`.
     pub unknown_names: [u64; WHYS],
-    /// Calls on files of which the return was not seen.
+    /// Calls on files without a recorded return.
     pub unpaired: u64,
-    /// Calls on descriptors that changed before anything showed whether they were files.
+    /// Calls on descriptors that changed before they were known to be files.
     pub unsure: u64,
 }
 
-/// Reasons for which a file has no name.
+/// Number of reasons for a missing name.
 pub const WHYS: usize = Why::Directory as usize + 1;
 
-/// Follows the machine's tasks, descriptors and positions.
+/// Tracks tasks, descriptors and positions.
 #[derive(Debug, Default)]
 pub struct Tracker {
     round: Vec<Timed>,
@@ -60,46 +60,46 @@ pub struct Tracker {
     counts: Counts,
     seen: Vec<SeenName>,
     rounds: u64,
-    /// Descriptors without a name that were asked for again in this round.
-    asked: HashSet<(u32, u32)>,
+    /// Descriptors without a name that were read again in this round.
+    reread: HashSet<(u32, u32)>,
     horizon: Horizon,
-    questions: Questions,
-    /// Records are taken until here: what /proc shows from then on cannot be confirmed.
+    reads: ProcReads,
+    /// End of the records: results of later reads of /proc cannot be confirmed.
     ended: bool,
-    /// Up to this time everything was followed.
+    /// All records up to this time were processed.
     done_ns: u64,
-    /// Records at which a round ends early.
+    /// Number of records at which a round ends early.
     limit: usize,
 }
 
 impl Tracker {
-    /// A tracker that tells nothing of the I/O of some processes.
+    /// A tracker that omits the I/O of some processes.
     pub fn new(excluded: impl IntoIterator<Item = u32>) -> Self {
         Self { excluded: excluded.into_iter().collect(), ..Self::default() }
     }
 
-    /// Processes as they were at the start, looked at after the tracepoints were on; I/O is told from `ready_ns` on.
+    /// Processes at the start, read after the tracepoints were enabled; I/O is reported from `ready_ns` on.
     pub fn start(&mut self, processes: Vec<SeenProcess>, ready_ns: u64) {
         self.namer.blind(0, ready_ns);
         self.start = Start::new(processes, ready_ns);
     }
 
-    /// A record, in order of time.
+    /// Add a record, in order of time.
     pub fn record(&mut self, record: Timed) {
         self.round.push(record);
     }
 
-    /// A notice of fanotify, in the order in which it was read.
+    /// Add a notice of fanotify, in the order of the queue.
     pub fn notice(&mut self, notice: Notice) {
         self.namer.notice(notice);
     }
 
-    /// The queue of notices was empty at some times, and no notice came between them.
+    /// The queue of notices was empty at both times, without a notice in between.
     pub fn quiet(&mut self, from_ns: u64, until_ns: u64) {
         self.horizon.quiet(from_ns, until_ns);
     }
 
-    /// Records of some time are missing, and it is not known which of those that wait follow them.
+    /// Records are missing at an unknown time: pending records may be before or after the gap.
     pub fn damaged(&mut self) {
         let (first, last) =
             (self.round.first().map(|timed| timed.time_ns), self.round.last().map(|timed| timed.time_ns));
@@ -110,36 +110,36 @@ impl Tracker {
         self.namer.blind(self.done_ns, last.unwrap_or(self.done_ns));
     }
 
-    /// No record is taken from this time on.
+    /// No record is added after this time.
     pub fn end(&mut self, time_ns: u64) {
         self.ended = true;
         self.namer.blind(time_ns, u64::MAX);
     }
 
-    /// Up to which time all I/O was handed over, where some waits.
+    /// All I/O up to this time was delivered; None if no I/O is pending.
     pub fn waits_since_ns(&self) -> Option<u64> {
         let unfollowed = (!self.round.is_empty()).then_some(self.done_ns);
-        unfollowed.into_iter().chain(self.questions.since_ns()).min()
+        unfollowed.into_iter().chain(self.reads.since_ns()).min()
     }
 
-    /// Whether the round should end, so that memory stays flat.
+    /// Whether the round should end, so that memory stays bounded.
     pub fn full(&self) -> bool {
         self.round.len() >= self.limit.max(ROUND)
     }
 
-    /// What could not be told since the last call.
+    /// Counts since the last call.
     pub fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }
 
-    /// Processes of which I/O was seen for the first time since the last call.
+    /// Processes with their first I/O since the last call.
     pub fn take_seen(&mut self) -> Vec<SeenName> {
         std::mem::take(&mut self.seen)
     }
 
-    /// Work on what was gathered. All records up to `until_ns` were given, and all notices of opens that returned by then.
-    /// The youngest records wait for the next round where their opens cannot be told from later ones.
-    pub fn round(&mut self, until_ns: u64, world: &mut dyn World, tell: &mut dyn FnMut(&FileIo)) {
+    /// Process the collected records. All records up to `until_ns` were added, and all notices of opens that returned
+    /// by then. The youngest records wait for the next round if their opens depend on later ones.
+    pub fn round(&mut self, until_ns: u64, world: &mut dyn World, emit_io: &mut dyn FnMut(&FileIo)) {
         let mut round = std::mem::take(&mut self.round);
         let Some(horizon_ns) = self.horizon.choose(&round, until_ns, round.len() >= ROUND) else {
             self.limit = round.len() + ROUND / 2;
@@ -150,22 +150,22 @@ impl Tracker {
         let namings = self.align(&round[..cut], horizon_ns);
         let mut namings = namings.into_iter().peekable();
         self.rounds += 1;
-        self.asked.clear();
+        self.reread.clear();
         let later = OnceCell::new();
         for (index, record) in round[..cut].iter().enumerate() {
-            self.confirm(record.time_ns, tell);
+            self.confirm(record.time_ns, emit_io);
             self.adopt(record.time_ns);
             let naming = namings.next_if(|(at, _)| *at == index).map(|(_, naming)| naming);
-            self.apply(record, naming, &mut Asked { world, later: &later, round: &round, index }, tell);
+            self.apply(record, naming, &mut ProcView { world, later: &later, round: &round, index }, emit_io);
         }
         self.done_ns = self.done_ns.max(horizon_ns);
-        self.confirm(horizon_ns, tell);
+        self.confirm(horizon_ns, emit_io);
         round.drain(..cut);
         round.shrink_to(KEPT_RECORDS);
         self.limit = round.len() + ROUND / 2;
         self.round = round;
-        if self.tasks.too_many() || self.questions.too_many() {
-            self.forget(tell);
+        if self.tasks.too_many() || self.reads.too_many() {
+            self.forget(emit_io);
         }
     }
 
@@ -177,30 +177,30 @@ impl Tracker {
             makers.iter().filter_map(|&task| tasks.known(task).map(|thread| Rc::clone(&thread.table))).collect();
         namer.align(round, horizon_ns, |task| match tasks.known(task) {
             Some(thread) => thread.table.borrow().hidden || tables.iter().any(|table| Rc::ptr_eq(table, &thread.table)),
-            // one that was made in this round may share a ring that was made in it
+            // a task created in this round may share an io_uring created in it
             None => !makers.is_empty(),
         })
     }
 
-    /// Settle the questions of which all records up to their answers were followed.
-    fn confirm(&mut self, until_ns: u64, tell: &mut dyn FnMut(&FileIo)) {
+    /// Evaluate results after all records up to their time were processed.
+    fn confirm(&mut self, until_ns: u64, emit_io: &mut dyn FnMut(&FileIo)) {
         let mut settled = false;
-        while let Some(question) = self.questions.next(until_ns) {
+        while let Some(read) = self.reads.next(until_ns) {
             settled = true;
-            let Question { owner, table, number, description, seen, .. } = question;
+            let ProcRead { owner, table, number, description, seen, .. } = read;
             let same = self.tasks.owns(owner, &table) && table.borrow().has(number, &description);
             if !same {
                 refute(&description);
                 continue;
             }
-            description.standing.set(Standing::Settled);
+            description.read_state.set(ReadState::Settled);
             let doubt = description.doubt.borrow().clone();
             match settle(doubt.as_deref().unwrap_or(&[]), &seen.opened) {
                 Some(Opened::File(seen)) if description.is_nameless() => {
                     description.identify(self.objects.file(seen));
                 }
                 Some(Opened::Other) => {
-                    description.standing.set(Standing::Other);
+                    description.read_state.set(ReadState::Other);
                     table.borrow_mut().set(number, Entry::Other);
                 }
                 Some(Opened::File(_)) | None => {}
@@ -208,28 +208,28 @@ impl Tracker {
             description.guess.set(Guess::None);
         }
         if settled {
-            self.release(tell);
+            self.release(emit_io);
         }
     }
 
-    fn release(&mut self, tell: &mut dyn FnMut(&FileIo)) {
-        for (mut row, description) in self.questions.released() {
-            match (description.standing.get(), description.guess.get()) {
-                (Standing::Other, _) => continue,
-                (Standing::Refuted, Guess::File) => {
+    fn release(&mut self, emit_io: &mut dyn FnMut(&FileIo)) {
+        for (mut row, description) in self.reads.released() {
+            match (description.read_state.get(), description.guess.get()) {
+                (ReadState::Other, _) => continue,
+                (ReadState::Refuted, Guess::File) => {
                     self.counts.unsure += 1;
                     continue;
                 }
-                (Standing::Refuted, Guess::Flags) => row.offset = None,
+                (ReadState::Refuted, Guess::Flags) => row.offset = None,
                 _ => {}
             }
-            self.emit(&row, Some(&description), tell);
+            self.emit(&row, Some(&description), emit_io);
         }
     }
 
-    fn forget(&mut self, tell: &mut dyn FnMut(&FileIo)) {
-        self.questions.refute_all();
-        self.release(tell);
+    fn forget(&mut self, emit_io: &mut dyn FnMut(&FileIo)) {
+        self.reads.refute_all();
+        self.release(emit_io);
         self.counts.unpaired += self.tasks.forget();
         self.objects = Objects::default();
         self.start.forget();
@@ -250,25 +250,25 @@ impl Tracker {
         }
     }
 
-    fn apply(&mut self, timed: &Timed, naming: Option<Naming>, asked: &mut Asked, tell: &mut dyn FnMut(&FileIo)) {
+    fn apply(&mut self, timed: &Timed, naming: Option<Naming>, proc: &mut ProcView, emit_io: &mut dyn FnMut(&FileIo)) {
         let Timed { time_ns, task, record } = *timed;
         match record {
-            Record::Enter { call, args } => self.enter(time_ns, task, call, args, asked),
-            Record::Exit { call, returned } => self.exit(time_ns, task, (call, returned), naming, asked, tell),
-            Record::Fork { child, flags, comm } => self.tasks.fork(task, child, flags, comm, time_ns, asked.world),
-            Record::Exec { before } => self.tasks.exec(task, before, time_ns, asked.world),
+            Record::Enter { call, args } => self.enter(time_ns, task, call, args, proc),
+            Record::Exit { call, returned } => self.exit(time_ns, task, (call, returned), naming, proc, emit_io),
+            Record::Fork { child, flags, comm } => self.tasks.fork(task, child, flags, comm, time_ns, proc.world),
+            Record::Exec { before } => self.tasks.exec(task, before, time_ns, proc.world),
             Record::End => {
                 if let Some(pending) = self.tasks.end(task) {
                     self.abandon(&pending);
                 }
             }
             Record::Rename { task, comm } => self.tasks.rename(task, comm),
-            Record::Lost => self.forget(tell),
+            Record::Lost => self.forget(emit_io),
         }
     }
 
-    fn enter(&mut self, time_ns: u64, task: u32, call: Call, args: [u64; ARGUMENTS], asked: &mut Asked) {
-        let Some(thread) = self.tasks.thread(task, time_ns, asked.world) else { return };
+    fn enter(&mut self, time_ns: u64, task: u32, call: Call, args: [u64; ARGUMENTS], proc: &mut ProcView) {
+        let Some(thread) = self.tasks.thread(task, time_ns, proc.world) else { return };
         let (pid, shared, table) = (thread.pid, is_shared(&thread.table), Rc::clone(&thread.table));
         match call {
             Call::Close => {
@@ -279,7 +279,7 @@ impl Tracker {
             Call::Ioctl => return table.borrow_mut().set_close_on_exec(args[0] as u32, args[1] == 0x5451),
             Call::IoUringSetup | Call::IoSetup => return self.tasks.hide(pid, &mut table.borrow_mut()),
             Call::Truncate => return self.objects.cut(),
-            // from here on other threads may meet either file
+            // other threads may use either file from here on
             Call::Dup2 | Call::Dup3 if args[0] != args[1] && shared => {
                 table.borrow_mut().close(args[1] as u32);
             }
@@ -290,7 +290,7 @@ impl Tracker {
         for (index, number) in numbers.into_iter().enumerate() {
             let Some(number) = number else { continue };
             self.start.enter(pid, number, time_ns);
-            self.look_up(time_ns, task, pid, &table, number, asked);
+            self.look_up(time_ns, task, pid, &table, number, proc);
             if let Some(Entry::File { description, .. }) = table.borrow().get(number) {
                 used[index] = Some(uses::begin(call, &args, Rc::clone(description), index == 1));
             }
@@ -302,7 +302,7 @@ impl Tracker {
         }
     }
 
-    /// Ask for a number that is used, where it is not known what it stands for.
+    /// Read a used number from /proc if its state is unknown.
     fn look_up(
         &mut self,
         time_ns: u64,
@@ -310,7 +310,7 @@ impl Tracker {
         pid: u32,
         table: &Rc<RefCell<Table>>,
         number: u32,
-        asked: &mut Asked,
+        proc: &mut ProcView,
     ) {
         let described = match table.borrow().get(number) {
             None => None,
@@ -318,23 +318,23 @@ impl Tracker {
             Some(Entry::Unsure(_)) => None,
             Some(Entry::Other) => return,
             Some(Entry::File { description, .. }) => {
-                let open = description.is_nameless() && description.standing.get() != Standing::Asked;
-                // its open was in doubt; it may be asked for as long as it is open
-                if !open || !self.asked.insert((pid, number)) {
+                let open = description.is_nameless() && description.read_state.get() != ReadState::Pending;
+                // its open was ambiguous; it may be read while it is open
+                if !open || !self.reread.insert((pid, number)) {
                     return;
                 }
                 Some(Rc::clone(description))
             }
         };
         if let Some(description) = described {
-            return self.ask(task, number, &description, asked);
+            return self.read_file(task, number, &description, proc);
         }
         if !self.start.ready(time_ns) {
             return;
         }
-        // never opened in view: received from another process, or no file at all
-        let seen = if self.ended { None } else { asked.descriptor(&mut self.tasks, task, number) };
-        let (entry, question) = match seen {
+        // no recorded open: received from another process, or not a file
+        let seen = if self.ended { None } else { proc.descriptor(&mut self.tasks, task, number) };
+        let (entry, read) = match seen {
             Some(SeenDescriptor { opened: Opened::Other, .. }) => (Entry::Other, None),
             Some(seen) => {
                 let file = self.objects.file(nameless(&[]));
@@ -343,20 +343,20 @@ impl Tracker {
                 let close_on_exec = Some(seen.flags & flag::CLOSE_ON_EXEC != 0);
                 (Entry::File { description: Rc::clone(&description), close_on_exec }, Some((description, seen)))
             }
-            // what could not be known now may be known later: a file is not left out for good
+            // unknown now, maybe known later: a file is not excluded permanently
             None => (Entry::Unsure(self.rounds), None),
         };
         table.borrow_mut().set(number, entry);
-        if let Some((description, seen)) = question {
-            let asked_ns = asked.world.now_ns();
+        if let Some((description, seen)) = read {
+            let read_ns = proc.world.now_ns();
             let (owner, table) = (self.tasks.owner(task, table), Rc::clone(table));
-            self.questions.ask(Question { owner, table, number, description, seen, asked_ns }, Guess::File);
+            self.reads.add(ProcRead { owner, table, number, description, seen, read_ns }, Guess::File);
         }
     }
 
-    /// Ask for the file of a description without a name, or without flags.
-    fn ask(&mut self, task: u32, number: u32, description: &Rc<Description>, asked: &mut Asked) {
-        let Some(seen) = (if self.ended { None } else { asked.descriptor(&mut self.tasks, task, number) }) else {
+    /// Read the file of a description without a name or flags.
+    fn read_file(&mut self, task: u32, number: u32, description: &Rc<Description>, proc: &mut ProcView) {
+        let Some(seen) = (if self.ended { None } else { proc.descriptor(&mut self.tasks, task, number) }) else {
             return;
         };
         let Some(thread) = self.tasks.known(task) else { return };
@@ -369,7 +369,7 @@ impl Tracker {
             Some(_) => {}
             None => {
                 let doubt = description.doubt.borrow();
-                let is_possible = |doubt: &Rc<[Opened]>| doubt.iter().any(|one| is_same(one, &seen.opened));
+                let is_possible = |doubt: &Rc<[Opened]>| doubt.iter().any(|candidate| is_same(candidate, &seen.opened));
                 if !description.is_nameless() && !doubt.as_ref().is_some_and(is_possible) {
                     return;
                 }
@@ -380,12 +380,12 @@ impl Tracker {
             }
         }
         drop(state);
-        let asked_ns = asked.world.now_ns();
+        let read_ns = proc.world.now_ns();
         let description = Rc::clone(description);
-        self.questions.ask(Question { owner, table, number, description, seen, asked_ns }, guess);
+        self.reads.add(ProcRead { owner, table, number, description, seen, read_ns }, guess);
     }
 
-    /// A call whose return was not seen.
+    /// A call without a recorded return.
     fn abandon(&mut self, pending: &Pending) {
         for used in pending.uses.iter().flatten() {
             uses::finish(pending, used, None);
@@ -399,8 +399,8 @@ impl Tracker {
         task: u32,
         (call, returned): (Call, i64),
         naming: Option<Naming>,
-        asked: &mut Asked,
-        tell: &mut dyn FnMut(&FileIo),
+        proc: &mut ProcView,
+        emit_io: &mut dyn FnMut(&FileIo),
     ) {
         let Some(thread) = self.tasks.known(task) else { return };
         let Some(pending) = thread.pending.take() else { return };
@@ -413,7 +413,7 @@ impl Tracker {
         for (used, number) in pending.uses.iter().zip(numbers) {
             let (Some(used), Some(number)) = (used, number) else { continue };
             let offset = uses::finish(&pending, used, Some(returned));
-            // another thread may have put another file there before the call looked
+            // another thread may have put another file there before the call used it
             let is_raced = table.as_ref().is_some_and(|table| !table.borrow().has(number, &used.description));
             if is_raced {
                 let mut state = used.description.state.borrow_mut();
@@ -421,20 +421,20 @@ impl Tracker {
                 state.end.lose();
             }
             if used.writes && (is_raced || used.description.file().seen.identity.is_none()) {
-                // it may be any file: no end that is followed elsewhere holds
+                // it may be any file: no tracked end is valid
                 self.objects.cut();
             }
-            self.tell(&pending, used, (offset, is_raced), (time_ns, task, pid, returned), tell);
+            self.report(&pending, used, (offset, is_raced), (time_ns, task, pid, returned), emit_io);
         }
         for number in numbers.into_iter().flatten() {
             self.start.touch(pid, number, time_ns);
         }
         if returned >= 0 {
-            self.change(time_ns, task, &pending, returned as u32, naming, asked);
+            self.change(time_ns, task, &pending, returned as u32, naming, proc);
         }
     }
 
-    /// What a successful call did to the table of its task.
+    /// Changes of the descriptor table by a successful call.
     fn change(
         &mut self,
         time_ns: u64,
@@ -442,14 +442,14 @@ impl Tracker {
         pending: &Pending,
         number: u32,
         naming: Option<Naming>,
-        asked: &mut Asked,
+        proc: &mut ProcView,
     ) {
         let Some(thread) = self.tasks.known(task) else { return };
         let (pid, table) = (thread.pid, Rc::clone(&thread.table));
         let args = &pending.args;
         let (first, second) = (args[0] as u32, args[1] as u32);
         if pending.call.opens() {
-            self.open(task, pending, number, naming, asked);
+            self.open(task, pending, number, naming, proc);
             return self.start.touch(pid, number, time_ns);
         }
         let mut table = table.borrow_mut();
@@ -462,7 +462,7 @@ impl Tracker {
                 1030 => table.duplicate(first, number, true),
                 2 => return table.set_close_on_exec(first, args[2] & 1 != 0),
                 _ => {
-                    // F_SETFL: of what concerns positions only O_APPEND can be changed
+                    // F_SETFL: of the flags that affect positions, only O_APPEND can change
                     if let Some(Entry::File { description, .. }) = table.get(first) {
                         let mut state = description.state.borrow_mut();
                         state.flags =
@@ -490,8 +490,8 @@ impl Tracker {
         self.start.touch(pid, number, time_ns);
     }
 
-    /// A call opened something.
-    fn open(&mut self, task: u32, pending: &Pending, number: u32, naming: Option<Naming>, asked: &mut Asked) {
+    /// A call opened a file.
+    fn open(&mut self, task: u32, pending: &Pending, number: u32, naming: Option<Naming>, proc: &mut ProcView) {
         let flags = flags_of(pending.call, pending.args[0]);
         let (opened, doubt): (Opened, Option<Rc<[Opened]>>) = match naming {
             _ if flags.is_some_and(|flags| flags & flag::PATH != 0) => (Opened::Other, None),
@@ -499,11 +499,11 @@ impl Tracker {
                 let doubt = matches!(opened, Opened::File(_)).then(|| Rc::from([opened.clone()]));
                 (opened, doubt)
             }
-            // the kernel's own files alone give no notices
-            Some(Naming::Doubt(candidates)) if candidates.is_empty() && asked.world.all_watched() => {
+            // only files of kernel file systems cause no notices
+            Some(Naming::Doubt(candidates)) if candidates.is_empty() && proc.world.all_watched() => {
                 (Opened::Other, None)
             }
-            None if asked.world.all_watched() => (Opened::Other, None),
+            None if proc.world.all_watched() => (Opened::Other, None),
             Some(Naming::Doubt(candidates)) => (Opened::File(nameless(&candidates)), Some(candidates)),
             None => (Opened::File(nameless(&[])), None),
         };
@@ -516,33 +516,33 @@ impl Tracker {
         };
         if description.is_nameless() || flags.is_none() {
             *description.doubt.borrow_mut() = doubt;
-            self.ask(task, number, &description, asked);
+            self.read_file(task, number, &description, proc);
         }
     }
 
-    fn tell(
+    fn report(
         &mut self,
         pending: &Pending,
         used: &Use,
         (offset, is_raced): (Option<u64>, bool),
         (time_ns, thread, pid, returned): (u64, u32, u32, i64),
-        tell: &mut dyn FnMut(&FileIo),
+        emit_io: &mut dyn FnMut(&FileIo),
     ) {
         let Some(op) = uses::operation(pending, used) else { return };
         if !self.start.ready(pending.from_ns) || self.excluded.contains(&pid) {
             return;
         }
         let description = &used.description;
-        if description.standing.get() == Standing::Other {
+        if description.read_state.get() == ReadState::Other {
             return;
         }
-        let waits = description.standing.get() == Standing::Asked && !is_raced;
-        if !waits && !is_raced && !description.file().seen.asked {
+        let waits = description.read_state.get() == ReadState::Pending && !is_raced;
+        if !waits && !is_raced && !description.file().seen.requested {
             return;
         }
         let Some(process) = self.tasks.process(pid) else { return };
-        if !process.told {
-            process.told = true;
+        if !process.reported {
+            process.reported = true;
             self.seen.push(SeenName { pid, process: comm(&process.comm).to_vec(), first_ns: process.first_ns });
         }
         let row = Row {
@@ -558,24 +558,24 @@ impl Tracker {
             call: pending.call.name(),
         };
         if waits {
-            self.questions.hold(row, Rc::clone(description));
+            self.reads.add_io(row, Rc::clone(description));
         } else {
-            self.emit(&row, (!is_raced).then_some(description), tell);
+            self.emit(&row, (!is_raced).then_some(description), emit_io);
         }
     }
 
-    /// Hand an I/O over; without a description it is on an unknown file.
-    fn emit(&mut self, row: &Row, description: Option<&Rc<Description>>, tell: &mut dyn FnMut(&FileIo)) {
+    /// Deliver an I/O; without a description, its file is unknown.
+    fn emit(&mut self, row: &Row, description: Option<&Rc<Description>>, emit_io: &mut dyn FnMut(&FileIo)) {
         let file = description.map(|description| description.file());
         let seen = file.as_ref().map(|file| &file.seen);
-        if seen.is_some_and(|seen| !seen.asked) {
+        if seen.is_some_and(|seen| !seen.requested) {
             return;
         }
         if seen.is_none_or(|seen| seen.path.is_none()) {
             let why = description.map_or(Why::Raced, |description| description.why.get());
             self.counts.unknown_names[why as usize] += 1;
         }
-        tell(&FileIo {
+        emit_io(&FileIo {
             time_ns: row.time_ns,
             latency_ns: row.latency_ns,
             offset: row.offset,

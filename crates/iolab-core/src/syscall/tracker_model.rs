@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A model of a kernel's descriptors, and what a tracer sees of it.
+//! A model of the descriptors of a kernel, and the view of a tracer.
 
 use super::super::call::Call;
 use super::super::descriptor::flag;
@@ -8,14 +8,14 @@ use super::super::record::{Comm, Notice, Opened, Record, Seen, SeenDescriptor, S
 use std::collections::{BTreeMap, HashMap};
 
 pub const FILES: usize = 4;
-/// A file of proc: it can be opened, and gives no notice.
+/// A file of proc: it can be opened, and causes no notice.
 pub const SILENT: usize = FILES;
 pub const PIPE: usize = FILES + 1;
 
-/// Time between two things that happen.
+/// Time between two events.
 pub const STEP_NS: u64 = 100_000;
 
-/// Which of the files that had the same number one after another, and how often it was renamed.
+/// Generation of a file with a reused number, and the number of its renames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Name {
     pub generation: usize,
@@ -37,11 +37,11 @@ pub struct Truth {
     pub offset: u64,
     pub size: u64,
     pub pid: u32,
-    /// Through a descriptor with `O_APPEND`, whose position depends on a size that may not be known.
+    /// Uses a descriptor with `O_APPEND`: its position depends on a size that may be unknown.
     pub append: bool,
 }
 
-/// Processes (task number = process number), their descriptors, and what a tracer sees of them.
+/// Processes (task number = process number), their descriptors, and the view of a tracer.
 #[derive(Default)]
 pub struct Kernel {
     pub now: u64,
@@ -54,7 +54,7 @@ pub struct Kernel {
     pub read_ns: u64,
     /// Times at which the queue of notices was empty.
     pub quiet: Vec<(u64, u64)>,
-    /// Notices are lost, and descriptors passed on without a record.
+    /// Notices are lost, and descriptors are passed without a record.
     pub is_rough: bool,
     pub notices: Vec<Notice>,
     pub truths: HashMap<u64, Truth>,
@@ -79,7 +79,7 @@ fn seen(file: usize, name: Name) -> Seen {
         path: Some(path(file, name).into_bytes()),
         mount: Some(b"/".to_vec()),
         identity: Some((1, file as u64)),
-        asked: true,
+        requested: true,
     }
 }
 
@@ -95,7 +95,7 @@ impl Kernel {
     pub fn new() -> Self {
         let mut kernel = Self { now: 10 * STEP_NS, next_pid: 101, ..Self::default() };
         kernel.tables.insert(100, BTreeMap::new());
-        // born in view: what is there at the start has a test of its own
+        // created after the start of recording; descriptors at the start have their own test
         kernel.record(1, Record::Fork { child: 100, flags: 0, comm: name("first") });
         kernel
     }
@@ -189,7 +189,7 @@ impl Kernel {
         self.read_ns = self.now;
     }
 
-    /// Nobody has it open: it is deleted, and another file gets its number.
+    /// After the last close it is deleted, and another file gets its number.
     fn replace(&mut self, file: usize) {
         let is_open = |&(open, _): &(usize, bool)| self.opens[open].file == file;
         if !self.tables.values().any(|table| table.values().any(is_open)) {
@@ -198,7 +198,7 @@ impl Kernel {
         }
     }
 
-    /// What a description's file is called now.
+    /// Current name of the file of a description.
     fn current(&self, open: &Open) -> Name {
         let latest = self.names[open.file];
         if latest.generation == open.name.generation {
@@ -208,9 +208,9 @@ impl Kernel {
         }
     }
 
-    pub fn step(&mut self, (who, action, first, second): (usize, u8, u8, u16)) {
+    pub fn step(&mut self, (process, action, first, second): (usize, u8, u8, u16)) {
         let pids: Vec<u32> = self.tables.keys().copied().collect();
-        let pid = pids[who % pids.len()];
+        let pid = pids[process % pids.len()];
         let numbers: Vec<u32> = self.tables[&pid].keys().copied().collect();
         let number = numbers.get(first as usize % numbers.len().max(1)).copied();
         let bytes = u64::from(second % 5000);
@@ -290,7 +290,7 @@ impl World for Kernel {
     fn descriptor(&mut self, pid: u32, number: u32) -> Option<SeenDescriptor> {
         let &(open, on_exec) = self.tables.get(&pid)?.get(&number)?;
         let open = &self.opens[open];
-        // the kernel keeps whether exec closes it with the number alone
+        // the kernel stores close-on-exec by number
         let flags = (open.flags & !flag::CLOSE_ON_EXEC) | if on_exec { flag::CLOSE_ON_EXEC } else { 0 };
         Some(SeenDescriptor {
             opened: opened(open.file, self.current(open)),
@@ -309,7 +309,8 @@ impl World for Kernel {
     }
 }
 
-/// 100 has two numbers of a file whose open was in doubt, and runs another program, which closes the one that was opened.
+/// Process 100 has two numbers of a file with an ambiguous open, and executes a program, which closes the opened
+/// number.
 pub fn in_doubt(kernel: &mut Kernel) {
     // three notices for four opens
     [0, 2, 1].into_iter().for_each(|file| kernel.open(100, file, 2));

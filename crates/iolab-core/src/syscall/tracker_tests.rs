@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The model of a kernel against random sequences of calls, and cases by name.
+//! A model of a kernel with random sequences of calls, and named cases.
 
 use super::model::{fork, in_doubt, name, opened, path, Kernel, Name, Open, FILES, PIPE, SILENT, STEP_NS};
 use super::*;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
-struct Told {
+struct TestIo {
     time_ns: u64,
     offset: Option<u64>,
     size: Option<u64>,
@@ -18,16 +18,16 @@ struct Told {
     error: Option<&'static str>,
 }
 
-/// Hand over records up to a time, and all notices.
-fn round_until(kernel: &mut Kernel, tracker: &mut Tracker, until_ns: u64) -> Vec<Told> {
+/// Deliver records up to a time, and all notices.
+fn round_until(kernel: &mut Kernel, tracker: &mut Tracker, until_ns: u64) -> Vec<TestIo> {
     kernel.read_notices();
     std::mem::take(&mut kernel.notices).into_iter().for_each(|notice| tracker.notice(notice));
     std::mem::take(&mut kernel.quiet).into_iter().for_each(|(from, until)| tracker.quiet(from, until));
     let later = kernel.records.split_off(kernel.records.partition_point(|timed| timed.time_ns <= until_ns));
     std::mem::replace(&mut kernel.records, later).into_iter().for_each(|record| tracker.record(record));
-    let mut told = Vec::new();
+    let mut ios = Vec::new();
     tracker.round(until_ns, kernel, &mut |io| {
-        told.push(Told {
+        ios.push(TestIo {
             time_ns: io.time_ns,
             offset: io.offset,
             size: io.size,
@@ -37,27 +37,27 @@ fn round_until(kernel: &mut Kernel, tracker: &mut Tracker, until_ns: u64) -> Vec
             error: io.error,
         });
     });
-    told
+    ios
 }
 
-/// Hand over everything, and confirm what /proc showed.
-fn round(kernel: &mut Kernel, tracker: &mut Tracker) -> Vec<Told> {
+/// Deliver all records, and confirm results of /proc.
+fn round(kernel: &mut Kernel, tracker: &mut Tracker) -> Vec<TestIo> {
     let until_ns = kernel.now;
-    let mut told = round_until(kernel, tracker, until_ns);
+    let mut ios = round_until(kernel, tracker, until_ns);
     for _ in 0..2 {
         kernel.now += STEP_NS;
         let until_ns = kernel.now;
-        told.extend(round_until(kernel, tracker, until_ns));
+        ios.extend(round_until(kernel, tracker, until_ns));
     }
-    told.sort_by_key(|one| one.time_ns);
-    told
+    ios.sort_by_key(|io| io.time_ns);
+    ios
 }
 
-/// Everything told is true; with notices read after every step everything is told. Gives how many have a name.
+/// All results are true; with notices read after every step, all calls have a result. Returns the number of named I/Os.
 fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usize, TestCaseError> {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     kernel.is_rough = rough;
-    let mut told = Vec::new();
+    let mut ios = Vec::new();
     for &step in steps {
         kernel.step(step);
         if tight || step.3 % 5 == 0 {
@@ -65,37 +65,37 @@ fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usi
         }
         if step.3 % 7 == 0 {
             if tight {
-                told.extend(round(&mut kernel, &mut tracker));
+                ios.extend(round(&mut kernel, &mut tracker));
             } else {
-                // /proc shows what is now, though records are handed over up to an earlier time
+                // /proc shows the current state, though records are delivered up to an earlier time
                 let until_ns = kernel.now.saturating_sub(STEP_NS * u64::from(step.3 / 7 % 30));
-                told.extend(round_until(&mut kernel, &mut tracker, until_ns));
+                ios.extend(round_until(&mut kernel, &mut tracker, until_ns));
             }
         }
     }
-    told.extend(round(&mut kernel, &mut tracker));
+    ios.extend(round(&mut kernel, &mut tracker));
     let mut named = 0;
-    for one in told.iter().filter(|one| one.error.is_none()) {
-        let truth = kernel.truths.get(&one.time_ns).expect("a call that was made");
+    for io in ios.iter().filter(|io| io.error.is_none()) {
+        let truth = kernel.truths.get(&io.time_ns).expect("a call that was made");
         prop_assert_ne!(truth.file, PIPE, "pipes are left out");
-        match &one.file {
+        match &io.file {
             Some(file) if rough => {
-                // of a descriptor that was passed on, the name of now is all there is
+                // of a passed descriptor, only the current name is known
                 let names = (truth.name.renamed..200).map(|renamed| path(truth.file, Name { renamed, ..truth.name }));
                 prop_assert!({ names }.any(|name| name == *file), "{} of {:?}", file, truth);
             }
             Some(file) => prop_assert_eq!(file, &path(truth.file, truth.name)),
             None => prop_assert!(!tight, "unknown, though nothing was in doubt"),
         }
-        named += usize::from(one.file.is_some());
+        named += usize::from(io.file.is_some());
         if rough {
-            // whoever received a descriptor moves the position that the others follow
-        } else if let Some(offset) = one.offset {
+            // the receiver of a descriptor changes the position that others track
+        } else if let Some(offset) = io.offset {
             prop_assert_eq!(offset, truth.offset);
         } else {
             prop_assert!(truth.append || !tight, "unknown, though nothing was hidden: {:?}", truth);
         }
-        prop_assert_eq!((one.size, one.pid), (Some(truth.size), truth.pid));
+        prop_assert_eq!((io.size, io.pid), (Some(truth.size), truth.pid));
     }
     if tight {
         prop_assert_eq!(named, kernel.truths.values().filter(|truth| truth.file < FILES).count());
@@ -106,24 +106,24 @@ fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usi
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
     #[test]
-    fn all_is_told_and_true(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
+    fn all_ios_are_recorded_and_true(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
         check(&steps, true, false)?;
     }
 
     #[test]
-    fn what_is_told_is_true_when_notices_are_read_late(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
+    fn ios_are_true_when_notices_are_read_late(steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120)) {
         check(&steps, false, false)?;
     }
 
     #[test]
-    fn no_name_is_wrong_though_notices_are_lost_and_descriptors_passed_on(
+    fn no_name_is_wrong_with_lost_notices_and_passed_descriptors(
         steps in prop::collection::vec(any::<(usize, u8, u8, u16)>(), 1..120),
     ) {
         check(&steps, false, true)?;
     }
 
     #[test]
-    fn any_records_are_borne(records in prop::collection::vec((0u32..4, 0usize..43, any::<[u8; 4]>(), -3i64..12), 0..200)) {
+    fn any_records_are_processed(records in prop::collection::vec((0u32..4, 0usize..43, any::<[u8; 4]>(), -3i64..12), 0..200)) {
         let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
         for (index, (task, kind, args, returned)) in records.into_iter().enumerate() {
             let record = match kind {
@@ -151,16 +151,16 @@ proptest! {
     }
 }
 
-fn told_of(work: impl FnOnce(&mut Kernel)) -> (Vec<Told>, Counts) {
+fn ios_of(work: impl FnOnce(&mut Kernel)) -> (Vec<TestIo>, Counts) {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     work(&mut kernel);
-    let told = round(&mut kernel, &mut tracker);
-    (told, tracker.take_counts())
+    let ios = round(&mut kernel, &mut tracker);
+    (ios, tracker.take_counts())
 }
 
 #[test]
-fn a_short_process_bears_its_own_name_and_file() {
-    let (told, counts) = told_of(|kernel| {
+fn a_short_process_has_its_own_name_and_file() {
+    let (ios, counts) = ios_of(|kernel| {
         kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
         kernel.tables.insert(101, BTreeMap::new());
         kernel.record(101, Record::Exec { before: 101 });
@@ -170,15 +170,15 @@ fn a_short_process_bears_its_own_name_and_file() {
         kernel.record(101, Record::End);
         kernel.tables.remove(&101);
     });
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].process.as_str(), told[0].pid, told[0].offset), ("dd", 101, Some(0)));
-    assert_eq!(told[0].file.as_deref(), Some("/f2"));
+    assert_eq!(ios.len(), 1);
+    assert_eq!((ios[0].process.as_str(), ios[0].pid, ios[0].offset), ("dd", 101, Some(0)));
+    assert_eq!(ios[0].file.as_deref(), Some("/f2"));
     assert_eq!(counts, Counts::default());
 }
 
 #[test]
-fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_told() {
-    let (told, _) = told_of(|kernel| {
+fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_known() {
+    let (ios, _) = ios_of(|kernel| {
         kernel.sizes[1] = 500;
         kernel.open(100, 1, 1 | flag::APPEND);
         kernel.data(100, 3, Call::Write, 0, 10);
@@ -190,45 +190,45 @@ fn an_append_to_a_file_of_unknown_size_has_no_offset_until_its_end_is_told() {
         kernel.data(100, 4, Call::Write, 0, 30);
         kernel.data(100, 3, Call::Write, 0, 40);
     });
-    let offsets: Vec<Option<u64>> = told.iter().map(|one| one.offset).collect();
+    let offsets: Vec<Option<u64>> = ios.iter().map(|io| io.offset).collect();
     assert_eq!(offsets, [None, Some(510), Some(530), None, None]);
 }
 
 #[test]
 fn a_ring_of_io_uring_hides_positions_but_not_places() {
-    let (told, _) = told_of(|kernel| {
+    let (ios, _) = ios_of(|kernel| {
         kernel.open(100, 1, 2);
         kernel.record(100, Record::Enter { call: Call::IoUringSetup, args: [0; 4] });
         kernel.data(100, 3, Call::Write, 0, 10);
         kernel.data(100, 3, Call::Pwrite64, 77, 10);
     });
-    assert_eq!(told.iter().map(|one| one.offset).collect::<Vec<_>>(), [None, Some(77)]);
+    assert_eq!(ios.iter().map(|io| io.offset).collect::<Vec<_>>(), [None, Some(77)]);
 }
 
 #[test]
-fn after_a_loss_nothing_is_invented() {
-    let (told, counts) = told_of(|kernel| {
+fn after_a_loss_nothing_is_guessed() {
+    let (ios, counts) = ios_of(|kernel| {
         kernel.open(100, 1, 2);
         kernel.record(100, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] });
         kernel.record(100, Record::Lost);
         kernel.record(100, Record::Exit { call: Call::Write, returned: 10 });
         kernel.data(100, 3, Call::Write, 0, 20);
     });
-    assert_eq!(told.len(), 1, "the call whose entry is before the loss has no latency");
+    assert_eq!(ios.len(), 1, "the call whose entry is before the loss has no latency");
     assert_eq!(
-        (told[0].offset, told[0].file.as_deref()),
+        (ios[0].offset, ios[0].file.as_deref()),
         (None, Some("/f1")),
-        "the name is asked for again, the position is not known"
+        "the name is read again, the position is unknown"
     );
     assert_eq!(counts.unpaired, 1);
 }
 
-fn offsets(told: &[Told]) -> Vec<Option<u64>> {
-    told.iter().map(|one| one.offset).collect()
+fn offsets(ios: &[TestIo]) -> Vec<Option<u64>> {
+    ios.iter().map(|io| io.offset).collect()
 }
 
 #[test]
-fn what_exec_closes_is_as_it_was_then_and_not_as_proc_shows_it_later() {
+fn close_on_exec_is_evaluated_at_the_exec() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     in_doubt(&mut kernel);
     round(&mut kernel, &mut tracker);
@@ -238,13 +238,13 @@ fn what_exec_closes_is_as_it_was_then_and_not_as_proc_shows_it_later() {
     kernel.data(101, 9, Call::Write, 0, 5);
     kernel.data(100, 9, Call::Write, 0, 7);
     kernel.set_close_on_exec(100, 9, true);
-    let told = round(&mut kernel, &mut tracker);
-    assert!(told.iter().all(|one| one.file.as_deref() == Some("/f1")));
-    assert_eq!(offsets(&told), [Some(0), Some(10), Some(15)], "the child still has it, and moves its position");
+    let ios = round(&mut kernel, &mut tracker);
+    assert!(ios.iter().all(|io| io.file.as_deref() == Some("/f1")));
+    assert_eq!(offsets(&ios), [Some(0), Some(10), Some(15)], "the child still has it, and moves its position");
 }
 
 #[test]
-fn a_duplicate_of_what_exec_closes_is_shared_after_it() {
+fn a_duplicate_of_a_closed_descriptor_is_shared_after_exec() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     in_doubt(&mut kernel);
     round(&mut kernel, &mut tracker);
@@ -260,10 +260,10 @@ fn a_duplicate_of_what_exec_closes_is_shared_after_it() {
 }
 
 #[test]
-fn what_exec_may_have_kept_is_moved_unseen() {
-    let (told, _) = told_of(|kernel| {
+fn positions_shared_with_an_executed_program_are_unknown() {
+    let (ios, _) = ios_of(|kernel| {
         kernel.sizes[1] = 1000;
-        // its flags are not in the arguments, and it is closed before /proc is looked at
+        // its flags are not arguments, and it is closed before /proc is read
         kernel.record(100, Record::Enter { call: Call::Openat2, args: [0; 4] });
         kernel.unread.push((100, 1, Name::default()));
         kernel.record(100, Record::Exit { call: Call::Openat2, returned: 3 });
@@ -277,35 +277,35 @@ fn what_exec_may_have_kept_is_moved_unseen() {
         kernel.record(100, Record::Enter { call: Call::Close, args: [3, 0, 0, 0] });
         kernel.tables.get_mut(&100).unwrap().remove(&3);
     });
-    assert_eq!(offsets(&told), [Some(0), None, None]);
+    assert_eq!(offsets(&ios), [Some(0), None, None]);
 }
 
 #[test]
-fn an_error_bears_its_name_and_no_size() {
-    let (told, _) = told_of(|kernel| {
+fn an_error_has_its_name_and_no_size() {
+    let (ios, _) = ios_of(|kernel| {
         kernel.open(100, 1, 2);
         kernel.call(100, Call::Pwrite64, [3, 4096, 0, 0], -28);
     });
-    assert_eq!((told[0].error, told[0].size, told[0].offset), (Some("ENOSPC"), None, Some(4096)));
+    assert_eq!((ios[0].error, ios[0].size, ios[0].offset), (Some("ENOSPC"), None, Some(4096)));
 }
 
 #[test]
-fn what_cannot_be_named_is_told_and_counted() {
-    let (told, counts) = told_of(|kernel| {
+fn ios_without_a_name_are_reported_and_counted() {
+    let (ios, counts) = ios_of(|kernel| {
         kernel.record(100, Record::Fork { child: 101, flags: 0, comm: name("sh") });
         kernel.tables.insert(101, BTreeMap::new());
         kernel.open(101, SILENT, 0);
         kernel.open(101, 1, 0);
         kernel.data(101, 4, Call::Read, 0, 10);
-        // in one reading proc and then a file, or the other way round; and the process is gone
+        // in one reading, proc and then a file, or the reverse; and the process ended
         kernel.record(101, Record::End);
         kernel.tables.remove(&101);
     });
-    assert_eq!((told.len(), told[0].file.clone(), counts.unknown_names), (1, None, [1, 0, 0, 0]));
+    assert_eq!((ios.len(), ios[0].file.clone(), counts.unknown_names), (1, None, [1, 0, 0, 0]));
 }
 
 #[test]
-fn what_was_open_at_the_start_is_taken_over() {
+fn open_descriptors_are_taken_over_at_the_start() {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     kernel.records.clear();
     let descriptor =
@@ -329,28 +329,28 @@ fn what_was_open_at_the_start_is_taken_over() {
     kernel.now = 130 * STEP_NS;
     (3..6).for_each(|number| kernel.data(100, number, Call::Read, 0, 10));
     tracker.start(vec![process], 125 * STEP_NS);
-    let told = round(&mut kernel, &mut tracker);
-    let offsets: Vec<Option<u64>> = told.iter().map(|one| one.offset).collect();
-    assert_eq!(offsets, [Some(50), None, None], "alone; shared; moved while it was looked at");
-    assert!(told.iter().all(|one| one.file.is_some() && one.process == "first"));
+    let ios = round(&mut kernel, &mut tracker);
+    let offsets: Vec<Option<u64>> = ios.iter().map(|io| io.offset).collect();
+    assert_eq!(offsets, [Some(50), None, None], "alone; shared; moved during the read");
+    assert!(ios.iter().all(|io| io.file.is_some() && io.process == "first"));
 }
 
-/// A machine whose /proc shows what a test puts there.
+/// A machine with a /proc that the test defines.
 #[derive(Default)]
 struct Shown {
     descriptors: std::collections::HashMap<(u32, u32), &'static str>,
     tasks: std::collections::HashMap<u32, u32>,
-    questions: usize,
+    reads: usize,
     now_ns: u64,
 }
 
 impl World for Shown {
     fn descriptor(&mut self, pid: u32, descriptor: u32) -> Option<SeenDescriptor> {
-        self.questions += 1;
+        self.reads += 1;
         let path = self.descriptors.get(&(pid, descriptor))?;
         let identity = Some((1, path.len() as u64));
         let seen =
-            super::super::record::Seen { path: Some(path.as_bytes().to_vec()), mount: None, identity, asked: true };
+            super::super::record::Seen { path: Some(path.as_bytes().to_vec()), mount: None, identity, requested: true };
         Some(SeenDescriptor { opened: Opened::File(seen), flags: 2, position: 0, alone: false })
     }
 
@@ -369,25 +369,25 @@ impl World for Shown {
 
 type FileAndOffset = (Option<String>, Option<u64>);
 
-/// Time, task, call, arguments, what it returned.
+/// Time, task, call, arguments, result.
 type Made = (u64, u32, Call, [u64; 4], i64);
 
 /// File and offset of each I/O of a round of calls.
-fn told_round(tracker: &mut Tracker, shown: &mut Shown, calls: &[Made]) -> Vec<(Option<String>, Option<u64>)> {
+fn ios_of_round(tracker: &mut Tracker, shown: &mut Shown, calls: &[Made]) -> Vec<(Option<String>, Option<u64>)> {
     for &(time_ns, task, call, args, returned) in calls {
         tracker.record(Timed { time_ns, task, record: Record::Enter { call, args } });
         tracker.record(Timed { time_ns: time_ns + 1, task, record: Record::Exit { call, returned } });
     }
-    let mut told = Vec::new();
-    // answers are of the end of the round, and confirmed when all up to then was followed
+    let mut ios = Vec::new();
+    // results are from the end of the round, and confirmed after all records up to it
     let last = calls.last().map_or(0, |&(time_ns, ..)| time_ns);
     shown.now_ns = last + 10;
     for until_ns in [last + 5, last + 20_000] {
         tracker.round(until_ns, shown, &mut |io| {
-            told.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
+            ios.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
         });
     }
-    told
+    ios
 }
 
 fn open(time_ns: u64, task: u32, number: i64) -> Made {
@@ -399,42 +399,42 @@ fn write(time_ns: u64, task: u32) -> Made {
 }
 
 #[test]
-fn a_file_whose_open_was_in_doubt_gets_its_name_as_long_as_it_is_open() {
+fn a_file_with_an_ambiguous_open_gets_its_name_while_it_is_open() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
-    let told = told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7)]);
-    assert_eq!(told, [(None, Some(0))]);
+    let ios = ios_of_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7)]);
+    assert_eq!(ios, [(None, Some(0))]);
     assert_eq!(tracker.take_counts().unknown_names, [1, 0, 0, 0]);
     shown.descriptors.insert((7, 3), "/a");
-    let told = told_round(&mut tracker, &mut shown, &[write(30, 7), write(40, 7)]);
-    assert_eq!(told, [(Some("/a".into()), Some(10)), (Some("/a".into()), Some(20))], "its position was followed");
+    let ios = ios_of_round(&mut tracker, &mut shown, &[write(30, 7), write(40, 7)]);
+    assert_eq!(ios, [(Some("/a".into()), Some(10)), (Some("/a".into()), Some(20))], "its position was tracked");
     assert_eq!(tracker.take_counts().unknown_names, [0; 4]);
 }
 
 #[test]
-fn what_cannot_be_told_is_asked_for_once_a_round() {
+fn an_unknown_descriptor_is_read_once_a_round() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     let many: Vec<Made> = (0..50).map(|index| write(20 + 2 * index, 7)).collect();
-    assert_eq!(told_round(&mut tracker, &mut shown, &many), []);
-    assert_eq!(shown.questions, 1);
-    let told = told_round(&mut tracker, &mut shown, &[open(200, 7, 3), write(210, 7), write(220, 7)]);
-    assert_eq!((told.len(), shown.questions), (2, 3), "the open's, and one more");
+    assert_eq!(ios_of_round(&mut tracker, &mut shown, &many), []);
+    assert_eq!(shown.reads, 1);
+    let ios = ios_of_round(&mut tracker, &mut shown, &[open(200, 7, 3), write(210, 7), write(220, 7)]);
+    assert_eq!((ios.len(), shown.reads), (2, 3), "one for the open, and one more");
 }
 
 #[test]
-fn another_process_that_opens_the_same_number_later_is_no_doubt() {
+fn another_process_with_the_same_number_later_is_not_ambiguous() {
     for met in [true, false] {
         let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
         shown.tasks.extend([(7, 7), (9, if met { 9 } else { 7 })]);
         shown.descriptors.insert((7, 3), "/a");
-        let told = told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7), open(30, 9, 3)]);
-        assert_eq!(told[0].0.is_some(), met, "a thread that was not met yet may have replaced it");
+        let ios = ios_of_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(20, 7), open(30, 9, 3)]);
+        assert_eq!(ios[0].0.is_some(), met, "an unknown thread may have replaced it");
     }
 }
 
 #[test]
-fn a_process_that_was_made_in_the_round_is_no_doubt_though_it_is_gone() {
+fn a_process_created_in_the_round_is_not_ambiguous_after_its_end() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/a");
@@ -447,16 +447,16 @@ fn a_process_that_was_made_in_the_round_is_no_doubt_though_it_is_gone() {
     ] {
         tracker.record(Timed { time_ns, task, record });
     }
-    let told = told_round(&mut tracker, &mut shown, &[open(40, 8, 3), open(50, 9, 3)]);
-    assert_eq!(told, [(Some("/a".into()), None)]);
+    let ios = ios_of_round(&mut tracker, &mut shown, &[open(40, 8, 3), open(50, 9, 3)]);
+    assert_eq!(ios, [(Some("/a".into()), None)]);
 }
 
 #[test]
-fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for_good() {
+fn an_unknown_descriptor_of_the_start_is_read_again() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/a");
-    // in use while it was looked at, and a task that nobody knows takes the same number in the same round
+    // in use during the read, and an unknown task takes the same number in the same round
     let seen = shown.descriptor(7, 3).unwrap();
     let process = SeenProcess {
         pid: 7,
@@ -468,51 +468,51 @@ fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for
         until_ns: 15,
     };
     tracker.start(vec![process], 16);
-    let told = told_round(&mut tracker, &mut shown, &[write(8, 7), write(20, 7), open(30, 99, 3)]);
-    assert_eq!(told, []);
-    let told = told_round(&mut tracker, &mut shown, &[write(40, 7), write(50, 7)]);
-    assert_eq!(told, [(Some("/a".into()), None), (Some("/a".into()), None)]);
+    let ios = ios_of_round(&mut tracker, &mut shown, &[write(8, 7), write(20, 7), open(30, 99, 3)]);
+    assert_eq!(ios, []);
+    let ios = ios_of_round(&mut tracker, &mut shown, &[write(40, 7), write(50, 7)]);
+    assert_eq!(ios, [(Some("/a".into()), None), (Some("/a".into()), None)]);
 }
 
-/// A thread that /proc shows as something else than at the record, because the records were read earlier.
+/// A thread that changed in /proc after its record, because the records were read earlier.
 fn shown_later(calls: &[Made], later: &[Made]) -> (Vec<FileAndOffset>, Counts) {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/later");
     shown.now_ns = 50_000;
-    let mut told = Vec::new();
+    let mut ios = Vec::new();
     for (made, until_ns) in [(calls, 1_000), (later, 100_000)] {
         for &(time_ns, task, call, args, returned) in made {
             tracker.record(Timed { time_ns, task, record: Record::Enter { call, args } });
             tracker.record(Timed { time_ns: time_ns + 1, task, record: Record::Exit { call, returned } });
         }
         tracker.round(until_ns, &mut shown, &mut |io| {
-            told.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
+            ios.push((io.file.map(|file| String::from_utf8_lossy(file).into_owned()), io.offset));
         });
     }
-    (told, tracker.take_counts())
+    (ios, tracker.take_counts())
 }
 
 #[test]
 fn an_answer_of_proc_counts_only_where_the_descriptor_was_the_same_until_then() {
-    let (told, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[]);
-    assert_eq!((told, counts), (vec![(Some("/later".into()), Some(0))], Counts::default()));
-    // closed and opened again after the records that were read, before /proc was read
+    let (ios, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[]);
+    assert_eq!((ios, counts), (vec![(Some("/later".into()), Some(0))], Counts::default()));
+    // closed and reopened after the records were read, before /proc was read
     let close = (20_000, 7, Call::Close, [3, 0, 0, 0], 0);
-    let (told, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[close, open(30_000, 7, 3)]);
-    assert_eq!(told, [(None, Some(0))]);
+    let (ios, counts) = shown_later(&[open(10, 7, 3), write(20, 7)], &[close, open(30_000, 7, 3)]);
+    assert_eq!(ios, [(None, Some(0))]);
     assert_eq!(counts.unknown_names, [0, 1, 0, 0]);
-    // after the answer it may be closed
-    let (told, _) = shown_later(&[open(10, 7, 3), write(20, 7)], &[(80_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
-    assert_eq!(told, [(Some("/later".into()), Some(0))]);
+    // after the read it may be closed
+    let (ios, _) = shown_later(&[open(10, 7, 3), write(20, 7)], &[(80_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
+    assert_eq!(ios, [(Some("/later".into()), Some(0))]);
 }
 
 #[test]
-fn a_descriptor_that_was_never_opened_in_view_and_changed_is_counted_and_not_told() {
-    let (told, counts) = shown_later(&[write(20, 7)], &[]);
-    assert_eq!((told, counts.unsure), (vec![(Some("/later".into()), None)], 0));
-    let (told, counts) = shown_later(&[write(20, 7)], &[(20_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
-    assert_eq!((told, counts.unsure), (vec![], 1));
+fn a_changed_descriptor_without_an_open_is_counted_only() {
+    let (ios, counts) = shown_later(&[write(20, 7)], &[]);
+    assert_eq!((ios, counts.unsure), (vec![(Some("/later".into()), None)], 0));
+    let (ios, counts) = shown_later(&[write(20, 7)], &[(20_000, 7, Call::Close, [3, 0, 0, 0], 0)]);
+    assert_eq!((ios, counts.unsure), (vec![], 1));
 }
 
 #[test]
@@ -520,7 +520,7 @@ fn a_descriptor_that_another_thread_replaces_during_a_call_has_no_name() {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.extend([(7, 7), (8, 7)]);
     shown.descriptors.insert((7, 3), "/a");
-    assert_eq!(told_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(30, 7), write(40, 8)]).len(), 2);
+    assert_eq!(ios_of_round(&mut tracker, &mut shown, &[open(10, 7, 3), write(30, 7), write(40, 8)]).len(), 2);
     for (time_ns, task, record) in [
         (100_000, 7, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] }),
         (100_010, 8, Record::Enter { call: Call::Close, args: [3, 0, 0, 0] }),
@@ -531,12 +531,12 @@ fn a_descriptor_that_another_thread_replaces_during_a_call_has_no_name() {
         tracker.record(Timed { time_ns, task, record });
     }
     tracker.take_counts();
-    assert_eq!(told_round(&mut tracker, &mut shown, &[write(100_050, 8)])[0], (None, None));
+    assert_eq!(ios_of_round(&mut tracker, &mut shown, &[write(100_050, 8)])[0], (None, None));
     assert_eq!(tracker.take_counts().unknown_names, [0, 0, 1, 0]);
 }
 
 #[test]
-fn a_task_that_began_after_a_record_is_another_one() {
+fn a_task_started_after_a_record_is_a_different_one() {
     struct Young(Shown);
     impl World for Young {
         fn descriptor(&mut self, task: u32, number: u32) -> Option<SeenDescriptor> {
@@ -555,7 +555,7 @@ fn a_task_that_began_after_a_record_is_another_one() {
     let (mut tracker, mut young) = (Tracker::default(), Young(Shown::default()));
     young.0.tasks.insert(7, 7);
     young.0.descriptors.insert((7, 3), "/of-the-later-one");
-    let mut told = Vec::new();
+    let mut ios = Vec::new();
     for (time_ns, until_ns) in [(500, 900), (2_000, 60_000)] {
         for (time_ns, record) in [
             (time_ns, Record::Enter { call: Call::Write, args: [3, 0, 0, 0] }),
@@ -563,20 +563,20 @@ fn a_task_that_began_after_a_record_is_another_one() {
         ] {
             tracker.record(Timed { time_ns, task: 7, record });
         }
-        tracker.round(until_ns, &mut young, &mut |io| told.push(io.time_ns));
+        tracker.round(until_ns, &mut young, &mut |io| ios.push(io.time_ns));
     }
-    tracker.round(90_000, &mut young, &mut |io| told.push(io.time_ns));
-    assert_eq!(told, [2_001]);
+    tracker.round(90_000, &mut young, &mut |io| ios.push(io.time_ns));
+    assert_eq!(ios, [2_001]);
 }
 
 #[test]
-fn numbers_of_deleted_files_that_are_used_again_are_told_apart() {
+fn reused_inode_numbers_are_distinguished() {
     let file = |path: &str| {
         Opened::File(super::super::record::Seen {
             path: Some(path.as_bytes().to_vec()),
             mount: None,
             identity: Some((1, 12)),
-            asked: true,
+            requested: true,
         })
     };
     let (first, second) = (file("/first"), file("/second"));

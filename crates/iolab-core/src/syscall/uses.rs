@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a call does to the files it is on: which place it uses at its entry, and what its return makes known.
+//! Effect of a call on its files: the position it uses at its entry, and what its return shows.
 
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{flag, Description};
@@ -7,17 +7,17 @@ use super::tasks::{Pending, Place, Use};
 use crate::event::Op;
 use std::rc::Rc;
 
-/// `pwritev2`: write at the end; as if opened without `O_APPEND`.
+/// `pwritev2`: append; as if opened without `O_APPEND`.
 const RWF_APPEND: u64 = 0x10;
 const RWF_NOAPPEND: u64 = 0x20;
 /// `lseek`: from the end.
 const SEEK_END: u64 = 2;
-/// `fallocate`: give space back.
+/// `fallocate`: deallocate space.
 const PUNCH_HOLE: u64 = 2;
-/// `fallocate`: shift what is behind.
+/// `fallocate`: shift the data behind it.
 const COLLAPSE: u64 = 8;
 
-/// Numbers of descriptors that a call is on: of the file read or meant, and of the file written where there are two.
+/// Descriptor numbers of a call: the file read or used, and the file written by a call on two files.
 pub fn numbers(call: Call, args: &[u64; ARGUMENTS]) -> [Option<u32>; 2] {
     let number = |index: usize| u32::try_from(args[index] as u32 as i32).ok();
     match call {
@@ -42,10 +42,10 @@ pub fn numbers(call: Call, args: &[u64; ARGUMENTS]) -> [Option<u32>; 2] {
     }
 }
 
-/// Where a call uses a file. `second` is the file that a call on two files writes.
+/// Position that a call uses. `second` is the file that a call on two files writes.
 fn place(call: Call, args: &[u64; ARGUMENTS], flags: Option<u32>, second: bool) -> Place {
     let appends = flags.is_some_and(|flags| flags & flag::APPEND != 0);
-    // without flags (openat2 of a process that is gone) a write may go to the end or not
+    // with unknown flags (openat2 of an ended process) a write may be at the end or not
     let unsure = flags.is_none();
     let written = |at: Place| match (unsure, appends, at) {
         (true, ..) => Place::At(None),
@@ -53,7 +53,7 @@ fn place(call: Call, args: &[u64; ARGUMENTS], flags: Option<u32>, second: bool) 
         (_, true, _) => Place::End,
         (_, false, at) => at,
     };
-    // a pointer to an offset: none means the position, else the value is not seen
+    // a pointer to an offset: null means the position, else the value is unknown
     let pointed = |pointer: u64| if pointer == 0 { Place::Position } else { Place::At(None) };
     let explicit = |at: u64| Place::At(i64::try_from(at).is_ok().then_some(at));
     match call {
@@ -107,7 +107,7 @@ pub fn begin(call: Call, args: &[u64; ARGUMENTS], description: Rc<Description>, 
     Use { description, place, writes }
 }
 
-/// It returned. Gives where it began, where that is certain.
+/// A call returned. Returns its start position if it is certain.
 pub fn finish(pending: &Pending, used: &Use, returned: Option<i64>) -> Option<u64> {
     let mut state = used.description.state.borrow_mut();
     used.description.check_end(&mut state);
@@ -127,7 +127,7 @@ pub fn finish(pending: &Pending, used: &Use, returned: Option<i64>) -> Option<u6
         Place::End | Place::EndOnly => {
             let began = state.end.end(bytes);
             if used.place == Place::End {
-                // the kernel puts the position behind what was appended
+                // the kernel sets the position to the end of the appended data
                 match moved {
                     Some(bytes) if bytes > 0 => {
                         let behind = began.and_then(|began| began.checked_add(bytes));
@@ -149,7 +149,7 @@ pub fn finish(pending: &Pending, used: &Use, returned: Option<i64>) -> Option<u6
             }
             match moved {
                 Some(at) if pending.args[2] == SEEK_END && !state.hidden => {
-                    // others that write may have moved the end, and then it is not followed
+                    // other writers may have moved the end; then it is not tracked
                     let end = at.checked_add_signed((pending.args[1] as i64).wrapping_neg());
                     state.end.set(end);
                     used.description.check_end(&mut state);
@@ -171,7 +171,7 @@ pub fn finish(pending: &Pending, used: &Use, returned: Option<i64>) -> Option<u6
             None
         }
     };
-    // a call that never returned in view may have moved anything
+    // a call without a recorded return may have changed any position
     if returned.is_none() {
         state.position.lose();
         state.end.lose();
@@ -182,7 +182,7 @@ pub fn finish(pending: &Pending, used: &Use, returned: Option<i64>) -> Option<u6
     began
 }
 
-/// What a call did, as an event says it; none for calls that move no data.
+/// Operation of a call, as in events; None for calls that transfer no data.
 pub fn operation(pending: &Pending, used: &Use) -> Option<Op> {
     Some(match pending.call {
         Call::Fsync | Call::Fdatasync | Call::SyncFileRange => Op::Sync,
@@ -194,11 +194,11 @@ pub fn operation(pending: &Pending, used: &Use) -> Option<Op> {
     })
 }
 
-/// Bytes that it moved, by what it returned; none for errors and for calls that move none.
+/// Number of bytes transferred, by the result; None for errors and for calls that transfer none.
 pub fn size(pending: &Pending, op: Op, returned: i64) -> Option<u64> {
     match (op, returned) {
         (_, ..0) | (Op::Sync | Op::Other, _) => None,
-        // fallocate returns no count: on success all of it was given back
+        // fallocate returns no count: on success the whole range was deallocated
         (Op::Trim, _) => Some(pending.args[3]),
         (_, bytes) => Some(bytes as u64),
     }

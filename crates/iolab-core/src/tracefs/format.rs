@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kernel's own descriptions of events (`events/GROUP/NAME/format`) and of pages (`events/header_page`).
+//! Formats of events (`events/GROUP/NAME/format`) and of pages (`events/header_page`) from the kernel.
 //!
-//! Offsets and sizes differ between kernels (`rwbs` has 8, 9 or 10 bytes), so nothing about them is fixed in here.
+//! Offsets and sizes differ between kernels (`rwbs` has 8, 9 or 10 bytes), so none is fixed here.
 
 use crate::error::TraceError;
 
@@ -10,17 +10,17 @@ use crate::error::TraceError;
 pub struct Field {
     /// Name.
     pub name: String,
-    /// First byte.
+    /// Offset.
     pub offset: usize,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Whether it is a signed number.
     pub signed: bool,
-    /// What the bytes are.
+    /// Type.
     pub kind: Kind,
 }
 
-/// What the bytes of a field are.
+/// Type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number, or a pointer.
@@ -29,28 +29,28 @@ pub enum Kind {
     Characters,
     /// The position of characters in the record (`__data_loc`): offset in the low half, length in the high half.
     CharactersFromStart,
-    /// The same (`__rel_loc`), with an offset that counts from the end of the field.
+    /// The same (`__rel_loc`), with an offset from the end of the field.
     CharactersFromField,
     /// Anything else, such as an array of numbers.
     Other,
 }
 
-/// Bytes of a record beyond which no field may lie.
+/// Maximum end of a field in a record.
 const LIMIT: usize = 1 << 20;
 
-/// How an event looks.
+/// Format of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// Name.
     pub name: String,
-    /// Number, which a record begins with.
+    /// Event number, at the start of a record.
     pub id: u16,
-    /// Fields, those that all events have first.
+    /// Fields, starting with those common to all events.
     pub fields: Vec<Field>,
 }
 
 impl Format {
-    /// Read a description.
+    /// Parse a format.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let name = value("name:").filter(|name| !name.is_empty());
@@ -62,23 +62,23 @@ impl Format {
         Ok(Self { name, id, fields })
     }
 
-    /// A field by its name.
+    /// A field by name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// A number by its name.
+    /// A number by name.
     pub fn number(&self, name: &str) -> Result<Number, TraceError> {
         let field = self.needed(name)?;
         match (field.size, field.kind) {
             (1 | 2 | 4 | 8, Kind::Number) => {
                 Ok(Number { offset: field.offset, width: field.size as u8, signed: field.signed })
             }
-            _ => Err(TraceError::new(format!("the field {name} of {} is no number", self.name))),
+            _ => Err(TraceError::new(format!("the field {name} of {} is not a number", self.name))),
         }
     }
 
-    /// A number of this many bytes by its name.
+    /// A number with this size by name.
     pub fn number_of(&self, name: &str, bytes: u8) -> Result<Number, TraceError> {
         let number = self.number(name)?;
         if number.width != bytes {
@@ -89,15 +89,15 @@ impl Format {
         Ok(number)
     }
 
-    /// A text by its name.
+    /// A text by name.
     pub fn text(&self, name: &str) -> Result<Text, TraceError> {
         let field = self.needed(name)?;
         let is_position = matches!(field.kind, Kind::CharactersFromStart | Kind::CharactersFromField);
         if is_position && field.size != 4 {
-            return Err(TraceError::new(format!("the field {name} of {} does not say where it lies", self.name)));
+            return Err(TraceError::new(format!("the field {name} of {} does not state its position", self.name)));
         }
         if !is_position && field.kind != Kind::Characters {
-            return Err(TraceError::new(format!("the field {name} of {} is no text", self.name)));
+            return Err(TraceError::new(format!("the field {name} of {} is not a text", self.name)));
         }
         Ok(Text { offset: field.offset, size: field.size, kind: field.kind })
     }
@@ -139,7 +139,7 @@ fn fields(text: &str) -> Result<Vec<Field>, TraceError> {
     Ok(fields)
 }
 
-/// Of `u32 xid`, `char comm[16]`, `__data_loc char[] name`.
+/// Parses `u32 xid`, `char comm[16]`, `__data_loc char[] name`.
 fn kind(declaration: &str) -> Kind {
     let is_array = declaration.contains('[');
     let is_text =
@@ -163,7 +163,7 @@ pub struct Number {
 }
 
 impl Number {
-    /// Its value, sign-extended where it has a sign; none where the record is too short.
+    /// Its value, sign-extended if signed; None if the record is too short.
     #[inline]
     pub fn of(self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.offset..self.offset + usize::from(self.width))?;
@@ -188,7 +188,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// Its bytes up to the first zero; none where the record is too short.
+    /// Its bytes up to the first zero; None if the record is too short.
     #[inline]
     pub fn of(self, record: &[u8]) -> Option<&[u8]> {
         let bytes = record.get(self.offset..self.offset + self.size)?;
@@ -204,23 +204,23 @@ impl Text {
     }
 }
 
-/// How a page of a ring looks.
+/// Format of a page of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the time of the page's first event is.
+    /// Offset of the time of the page's first event.
     pub timestamp: usize,
-    /// Where the number of bytes with events is.
+    /// Offset of the number of bytes with events.
     pub commit: usize,
-    /// Bytes of that number.
+    /// Size of that number.
     pub commit_size: usize,
-    /// Where events begin.
+    /// Offset of the events.
     pub data: usize,
-    /// Bytes of the whole page.
+    /// Size of the page.
     pub size: usize,
 }
 
 impl Layout {
-    /// Read `events/header_page`.
+    /// Parse `events/header_page`.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let fields = fields(text)?;
         let find = |name: &str| {

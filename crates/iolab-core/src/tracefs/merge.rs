@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of several processors in the order of time.
+//! Merges the records of several processors by time.
 //!
-//! Each processor has a ring of its own, whose records are in order. They are merged up to a time before which nothing
-//! can come any more. What waits is bounded by whoever feeds: a stream says how many bytes wait in it.
+//! Each processor has its own ring with ordered records. They are merged up to a time before which no record can arrive
+//! any more. The caller bounds the pending pages: a stream reports their number.
 
 use super::format::Layout;
 use super::page::{Cursor, Head, Record, Torn};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Pages of one processor that wait.
+/// Pending pages of one processor.
 #[derive(Debug, Default)]
 struct Stream {
     pages: VecDeque<Vec<u8>>,
@@ -18,14 +18,14 @@ struct Stream {
     last_ns: u64,
 }
 
-/// What was wrong with pages, and what they say was lost.
+/// Damaged pages and lost records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Pages that contradict themselves; what follows the fault in them is lost.
+    /// Inconsistent pages; the records after the fault are lost.
     pub torn: u64,
-    /// Records that pages say were lost before them, where they say how many.
+    /// Lost records as reported by pages, if they report the number.
     pub missed: u64,
-    /// Pages that say that records were lost before them.
+    /// Pages that report lost records before them.
     pub gaps: u64,
 }
 
@@ -39,34 +39,34 @@ pub struct Merge {
     horizon_ns: u64,
 }
 
-/// Beyond the time at which a page was read no record of it can lie; so much is forgiven.
+/// A record cannot be later than the reading of its page; this is the tolerance.
 const AHEAD_NS: u64 = 1_000_000_000;
 
-/// Pages kept for use again.
+/// Maximum number of pages kept for reuse.
 const SPARE: usize = 64;
 
 impl Merge {
-    /// No records yet, of so many processors.
+    /// No records yet, of this many processors.
     pub fn new(layout: Layout, processors: usize) -> Self {
         let streams = (0..processors).map(|_| Stream::default()).collect();
         Self { layout, streams, faults: Faults::default(), spare: Vec::new(), horizon_ns: 0 }
     }
 
-    /// A page to be filled.
+    /// An empty page.
     pub fn page(&mut self) -> Vec<u8> {
         let mut page = self.spare.pop().unwrap_or_default();
         page.resize(self.layout.size, 0);
         page
     }
 
-    /// A page that was not used after all.
+    /// Return an unused page.
     pub fn give_back(&mut self, page: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(page);
         }
     }
 
-    /// Take the next page of a processor, read at that time.
+    /// Add the next page of a processor, read at that time.
     pub fn push(&mut self, processor: usize, page: Vec<u8>, now_ns: u64) {
         self.horizon_ns = self.horizon_ns.max(now_ns.saturating_add(AHEAD_NS));
         self.streams[processor].pages.push_back(page);
@@ -75,12 +75,12 @@ impl Merge {
         }
     }
 
-    /// Pages of a processor that wait.
+    /// Number of pending pages of a processor.
     pub fn waiting(&self, processor: usize) -> usize {
         self.streams[processor].pages.len()
     }
 
-    /// Time of the last record in a processor's last page, as far as it can be told; 0 where nothing waits.
+    /// Time of the last record in a processor's last page, as far as known; 0 if no page is pending.
     pub fn newest(&self, processor: usize) -> u64 {
         let stream = &self.streams[processor];
         let Some(page) = stream.pages.back() else { return 0 };
@@ -92,19 +92,19 @@ impl Merge {
         newest
     }
 
-    /// Hand out the records up to a time, in order, with the number of their processor.
-    pub fn drain(&mut self, until_ns: u64, mut each: impl FnMut(usize, u64, &[u8])) {
+    /// Deliver the records up to a time, in order, with their processor number.
+    pub fn drain(&mut self, until_ns: u64, mut deliver: impl FnMut(usize, u64, &[u8])) {
         let due = |(number, stream): (usize, &Stream)| stream.next.map(|record| Reverse((record.time_ns, number)));
         let mut queue: BinaryHeap<_> = self.streams.iter().enumerate().filter_map(due).collect();
         while let Some(Reverse((first, number))) = queue.pop() {
             if first > until_ns {
                 break;
             }
-            // one processor's records mostly come in runs: go on with it until another's turn
+            // records of one processor mostly come in runs: stay with it until another one is earlier
             let limit = queue.peek().map_or(until_ns, |Reverse((other, _))| (*other).min(until_ns));
             while let Some(record) = self.streams[number].next.filter(|record| record.time_ns <= limit) {
                 let stream = &self.streams[number];
-                each(number, record.time_ns, &stream.pages[0][record.start..record.end]);
+                deliver(number, record.time_ns, &stream.pages[0][record.start..record.end]);
                 self.advance(number);
             }
             if let Some(record) = self.streams[number].next {
@@ -113,7 +113,7 @@ impl Merge {
         }
     }
 
-    /// What was wrong since the last call.
+    /// Faults since the last call.
     pub fn take_faults(&mut self) -> Faults {
         std::mem::take(&mut self.faults)
     }
@@ -142,7 +142,7 @@ impl Merge {
             match found {
                 Ok(Some(record)) => {
                     stream.cursor = cursor.ok();
-                    // a ring's times do not go back; a torn page's may
+                    // the times of a ring do not decrease, except in a damaged page
                     let time_ns = record.time_ns.max(stream.last_ns);
                     stream.last_ns = time_ns;
                     stream.next = Some(Record { time_ns, ..record });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The kernel's trace ring buffers, as bytes: descriptions of events, raw pages, and the order of events of several
-//! processors. Nothing in here opens a file.
+//! The kernel's trace ring buffers as bytes: formats of events, raw pages, and the order of events of several
+//! processors. Opens no files.
 
 pub mod format;
 pub mod merge;

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Raw pages of a ring (`per_cpu/cpuN/trace_pipe_raw`) and the records in them.
 //!
-//! Each record begins with a word: 5 bits of kind or length, 27 bits of time since the record before
-//! (`events/header_event`). Little-endian machines only, as the bits lie the other way round elsewhere.
+//! Each record begins with a word: 5 bits of type or length, 27 bits of time since the previous record
+//! (`events/header_event`). Little-endian machines only, because the order of the bits differs on others.
 
 use super::format::Layout;
 
 const MISSED: u64 = 1 << 31;
 const MISSED_STORED: u64 = 1 << 30;
 const TIME_BITS: u32 = 27;
-/// The bits of a time that an absolute time stamp leaves out.
+/// Bits of a time that are not in an absolute time stamp.
 const TIME_TOP: u64 = 0xf8 << 56;
 
-/// What a page's head says.
+/// Header of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Time of its first record, in the trace clock's nanoseconds.
     pub time_ns: u64,
     /// Whether records were lost before this page.
     pub missed: bool,
-    /// How many, where the page says so.
+    /// Number of lost records, if the page reports it.
     pub missed_count: Option<u64>,
-    /// Where records begin and end.
+    /// Start and end of the records.
     start: usize,
     end: usize,
 }
 
-/// A page whose bytes contradict themselves.
+/// A page with inconsistent bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn(pub &'static str);
 
 impl Head {
-    /// Read the head of a page.
+    /// Read the header of a page.
     pub fn of(page: &[u8], layout: &Layout) -> Result<Self, Torn> {
         let u64_at = |at: usize| page.get(at..at + 8).map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight")));
         let u32_at = |at: usize| page.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four")));
@@ -41,7 +41,7 @@ impl Head {
         let length = (commit & (MISSED_STORED - 1)) as usize;
         let end = layout.data.saturating_add(length);
         if end > page.len() || end > layout.size {
-            return Err(Torn("the page says that it holds more than it does"));
+            return Err(Torn("the page states more bytes than it has"));
         }
         let missed = commit & MISSED != 0;
         let stored = missed && commit & MISSED_STORED != 0;
@@ -49,7 +49,7 @@ impl Head {
     }
 }
 
-/// A place in a page.
+/// A position in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     at: usize,
@@ -57,7 +57,7 @@ pub struct Cursor {
     time_ns: u64,
 }
 
-/// Where a record's data are in its page, and its time.
+/// Position of a record's data in its page, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Time, in the trace clock's nanoseconds.
@@ -74,7 +74,7 @@ impl Cursor {
         Self { at: head.start, end: head.end, time_ns: head.time_ns }
     }
 
-    /// The next record with data; none at the end. After an error nothing more is in the page.
+    /// The next record with data; None at the end. After an error the page has no more records.
     pub fn next(&mut self, page: &[u8]) -> Result<Option<Record>, Torn> {
         loop {
             if self.at >= self.end {
@@ -85,7 +85,7 @@ impl Cursor {
                 _ => Err(Torn("a record ends beyond its page")),
             };
             let torn = |reason| {
-                // whoever goes on after an error meets the end
+                // a call after an error returns the end
                 Err(Torn(reason))
             };
             let head = match word(self.at) {
@@ -104,7 +104,7 @@ impl Cursor {
                     return Ok(None);
                 }
                 29 => match word(body) {
-                    // a discarded record; the times of the ones after it do not count from it
+                    // a discarded record; later times are not relative to it
                     Ok(length) if length >= 4 => (None, body.checked_add(length as usize)),
                     Ok(_) => return self.stop(torn("a discarded record without length")),
                     Err(error) => return self.stop(Err(error)),
@@ -121,7 +121,7 @@ impl Cursor {
                     Ok(length) if length >= 4 => {
                         self.time_ns = self.time_ns.wrapping_add(delta);
                         let end = body.checked_add(length as usize);
-                        // records lie on four bytes
+                        // records are aligned to four bytes
                         (end.map(|end| (body + 4, end)), end.and_then(|end| end.checked_next_multiple_of(4)))
                     }
                     Ok(_) => return self.stop(torn("a record without length")),
@@ -148,7 +148,7 @@ impl Cursor {
         error
     }
 
-    /// An absolute time has 59 bits; the others are those of the time before.
+    /// An absolute time has 59 bits; the upper bits are those of the previous time.
     fn absolute(&self, time: u64) -> u64 {
         let full = time & !TIME_TOP | self.time_ns & TIME_TOP;
         if full < self.time_ns && self.time_ns & TIME_TOP != TIME_TOP && self.time_ns - full > 1 << 58 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small machine whose block layer's records become I/Os in words.
+//! A small machine with block layer records, which become I/Os as text.
 
 use super::rings::Kernel;
 use iolab_core::block::fields::{Fields, Point, POINTS};
@@ -15,7 +15,7 @@ pub const DM: u64 = 253 << 20;
 pub const LOOP: u64 = 7 << 20;
 pub const EPOCH: i64 = 1_000_000;
 
-/// sda has requests, dm-0 has bios, loop0 is not wanted; thread 10 belongs to process 9, process 66 is left out.
+/// sda has requests, dm-0 has bios, loop0 is not recorded; thread 10 belongs to process 9, process 66 is excluded.
 pub struct Small;
 
 impl World for Small {
@@ -34,7 +34,7 @@ impl World for Small {
     }
 }
 
-/// An I/O as it was read, in words.
+/// An I/O as text.
 #[derive(Debug, Default, PartialEq, Eq, Clone)]
 pub struct Io {
     pub time: i64,
@@ -44,7 +44,7 @@ pub struct Io {
     pub size: Option<u64>,
     pub latency: Option<u64>,
     pub queue: Option<u64>,
-    pub who: Option<(String, u32, u32)>,
+    pub submitter: Option<(String, u32, u32)>,
     pub error: Option<String>,
     pub flags: Option<String>,
 }
@@ -91,7 +91,7 @@ impl Bench {
         self.kernel.record(name, &fields, letters)
     }
 
-    #[allow(clippy::too_many_arguments)] // what a record says
+    #[allow(clippy::too_many_arguments)] // all fields of a record
     pub fn at(
         &mut self,
         time: u64,
@@ -139,7 +139,8 @@ pub fn ios(events: &Events, names: &HashMap<usize, Vec<String>>) -> Vec<Io> {
         size: column(6, 8, row),
         latency: column(3, 8, row),
         queue: column(4, 8, row),
-        who: name(10, row).map(|who| (who, column(7, 4, row).unwrap() as u32, column(8, 4, row).unwrap() as u32)),
+        submitter: name(10, row)
+            .map(|submitter| (submitter, column(7, 4, row).unwrap() as u32, column(8, 4, row).unwrap() as u32)),
         error: name(15, row),
         flags: name(16, row),
     };
@@ -160,7 +161,7 @@ pub fn read(time: i64, sector: u64) -> Io {
         size,
         latency: Some(7),
         queue: Some(3),
-        who: fio(9, 10),
+        submitter: fio(9, 10),
         ..Io::default()
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests of readers share.
+//! Helpers of the tests of readers.
 #![allow(dead_code)] // each test file uses a part
 
 use iolab_core::error::TraceError;
@@ -12,7 +12,7 @@ use std::io::Cursor;
 
 pub const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 
-/// Keeps every event.
+/// Stores every event.
 #[derive(Clone, Debug, Default)]
 pub struct Keep(pub Vec<Event>);
 
@@ -22,7 +22,7 @@ impl Sink for Keep {
     }
 }
 
-/// All that was read of a trace.
+/// Everything read from a trace.
 #[derive(Debug)]
 pub struct Read {
     pub events: Vec<Event>,
@@ -93,7 +93,7 @@ impl Record {
         Self { pid, payload, bytes: 0, ..Self::io(0, 0, NOTIFY, 0) }
     }
 
-    /// Its bytes, as version 7 or 8.
+    /// The bytes of version 7 or 8.
     pub fn encode(&self, little: bool, version: u8) -> Vec<u8> {
         let mut out = Vec::new();
         let put32 = |out: &mut Vec<u8>, value: u32| {
@@ -127,7 +127,7 @@ impl Record {
     }
 }
 
-/// A small binary trace: two I/Os of a named process.
+/// A small binary trace: two I/Os of a process with a name.
 pub fn blktrace(little: bool, version: u8) -> Vec<u8> {
     let records = [
         Record::process(42, "fio"),
@@ -140,7 +140,7 @@ pub fn blktrace(little: bool, version: u8) -> Vec<u8> {
     records.iter().flat_map(|record| record.encode(little, version)).collect()
 }
 
-/// A line of a histogram log with these bins filled.
+/// A line of a histogram log with counts in these bins.
 pub fn histogram_line(time: u64, direction: u8, bins: usize, filled: &[(usize, u64)]) -> String {
     let mut counts = vec![0u64; bins];
     filled.iter().for_each(|&(bin, count)| counts[bin] += count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records and pages of trace rings, built from the kernels' own descriptions.
+//! Records and pages of trace rings, built from the formats of kernels.
 #![allow(dead_code)] // each test file uses a part
 
 use iolab_core::tracefs::format::{Format, Layout};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 pub const KERNELS: [&str; 3] = ["linux-6.18", "linux-6.1", "linux-6.1-64k-pages"];
 
-/// What a kernel says of its events and pages.
+/// Formats of events and pages of a kernel.
 pub struct Kernel {
     pub layout: Layout,
     pub formats: HashMap<String, Format>,
@@ -54,15 +54,15 @@ impl Kernel {
 /// A piece of a page.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// Data, so long after the piece before.
+    /// Data, this long after the previous piece.
     Data(u32, Vec<u8>),
-    /// Data whose length is in a word of its own.
+    /// Data with its length in a separate word.
     LongData(u32, Vec<u8>),
-    /// Time goes on so far.
+    /// A time extension of this length.
     Extend(u64),
-    /// It is so late.
+    /// An absolute time.
     Stamp(u64),
-    /// A record that was discarded, of so many words.
+    /// A discarded record of this many words.
     Discarded(u32),
 }
 

@@ -11,7 +11,7 @@ from ...compare.axes import level_text
 from ...compare.model import Change, Comparison, Estimate, Key
 from ...compare.render.words import short
 from ...metrics import Metric
-from ...units import format_number, format_quantity, readable_unit, unit
+from ...units import format_number, format_quantity, readable_unit
 from ...verdict import Level
 from .loads import named_text
 
@@ -87,15 +87,7 @@ def left_out(estimate: Estimate) -> list[tuple[float | None, str]]:
 def shown_unit(comparison: Comparison) -> tuple[str, float] | None:
     """Unit in which the comparison asks its values to be written, as (symbol, scale); None leaves
     the choice."""
-    if comparison.shown_unit is None:
-        return None
-    unit_of_user = unit(comparison.shown_unit)
-    return symbol(unit_of_user.symbol), unit_of_user.scale
-
-
-def symbol(of: str) -> str:
-    """A unit as charts write it: a microsecond with its Greek letter."""
-    return "µs" if of == "us" else of
+    return None if comparison.shown_unit is None else comparison.written_unit
 
 
 def star(estimate: Estimate) -> str:

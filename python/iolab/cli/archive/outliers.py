@@ -60,7 +60,7 @@ def outliers(
     opened = fleet.recordings
     question = FleetStatistic.parse(statistic, labels_of(opened))
     y = map_of(question.statistic, "an outlier")
-    recordings = question.chosen(opened)
+    recordings = question.select(opened)
     _check_label(within, recordings)
     from_ns, until_ns = span_of(recordings, start, end)
     answers = ask_fleet(

@@ -185,7 +185,7 @@ def open_hosts(path: Path, hosts: HostConditions) -> Fleet:
     fleet = open_fleet(path)
     selected = [
         item
-        for item in question.chosen(fleet.recordings)
+        for item in question.select(fleet.recordings)
         if not isinstance(item, ArchivedEvents) or item.archived.events
     ]
     if not selected:
@@ -228,7 +228,7 @@ def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | N
 
     fleet = open_fleet(path)
     statistic = FleetStatistic.parse(text, labels_of(fleet.recordings))
-    recordings = statistic.chosen(fleet.recordings)
+    recordings = statistic.select(fleet.recordings)
     count = columns(statistic.statistic.breakdown or statistic.by)
     span = span_of(recordings, options.start, options.end)
     for note in fleet.notes:

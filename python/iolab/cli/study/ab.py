@@ -99,7 +99,7 @@ def command(
     are built and run there. The directory gets results/, report.html and summary.md. Ctrl-C keeps
     what is done, and --resume continues at any stage; the machine stays up in between.
     """
-    from ...errors import UsageError
+    from ...errors import IolabError, UsageError
     from ...run.builds.ab import Ab, ab_study
     from .command import ask_trust
 
@@ -116,14 +116,13 @@ def command(
             raise UsageError("names no study", where="ab", hint="such as --study studies/X.toml")
         request = _request(study, options, machine)
         ab = Ab(output or Path("results") / f"ab-{study.stem}", request, say)
-    is_rig = bool(ab.request.machine)
     if ab.request.host and not ab.request.is_of_program and not permissions.destructive:
         raise UsageError(
             f"the disks of the target on {ab.request.host} would be overwritten",
             where="ab",
             hint="allow it with --destructive, which --resume needs too",
         )
-    if not is_rig and keep_up:
+    if not ab.request.machine and keep_up:
         raise UsageError("no machine of a rig is started", where="--keep-up", hint="leave it out")
     loaded, changes = ab_study(ab.request)
     trusted = ask_trust(loaded, trust)
@@ -132,19 +131,31 @@ def command(
     code = 130
     try:
         with signals_interrupt():
-            code = _measure(ab, loaded, changes, trusted, permissions)
+            if resume and ab.is_measured:
+                say("all runs exist; writing the report")
+                code = 0
+            else:
+                code = _measure(ab, loaded, changes, trusted, permissions)
             if code in (0, 5):
                 _write(ab)
                 if not keep_up:
                     ab.stop()
     except KeyboardInterrupt:
         code = 130
+    except IolabError:
+        _tell_rest(ab)
+        raise
     if code == 130:
-        say(f"iolab ab --resume -o {ab.directory} continues")
-        if is_rig and ab.is_up:
-            name = ab.request.machine
-            say(f"the machine {name} is up: iolab rig down {name} deletes it")
+        _tell_rest(ab)
     return code
+
+
+def _tell_rest(ab: Ab) -> None:
+    """How an interrupted comparison continues, and which machine it left."""
+    say(f"iolab ab --resume -o {ab.directory} continues")
+    if ab.request.machine and ab.is_up:
+        name = ab.request.machine
+        say(f"the machine {name} is up: iolab rig down {name} deletes it")
 
 
 def _request(study: Path, options: ChangeOptions, machine: Machine) -> AbRequest:
@@ -280,11 +291,12 @@ def _program_facts(results: Results, names: Sequence[str]) -> dict[str, dict[str
 
 
 def _machine_facts(ab: Ab) -> tuple[dict[str, str], bool]:
-    """Facts of the machine, and whether its CPU is emulated."""
-    from ...hosts.kinds.rig import running_machine
+    """Facts of the machine of the last runs, and whether its CPU is emulated."""
     from ...units import format_quantity
 
-    state = running_machine(ab.request.machine)
+    state = ab.machine
+    if state is None:  # begun with an older version
+        return {"rig": ab.request.rig}, False
     limits = [
         f"{state.disk_iops} IOPS" if state.disk_iops else "",
         format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",

@@ -55,6 +55,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     )
     for problem in plan.problems:
         yield f"can't be done here now: {problem}"
+    yield from (f"note: {note}" for note in plan.notes)
     if plan.no_profiles is not None:
         yield f"profiles would be left out: {plan.no_profiles}"
     if commands:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,33 @@ def loss_of(
         **({"words": words} if words else {}),
         **more,
     }
+
+
+def when(ns: int) -> str:
+    """A moment in UTC, to the millisecond; a small one is of a trace's own clock, in seconds."""
+    return (
+        f"{ns / 1e9:.3f} s"
+        if abs(ns) < 10**17
+        else datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+    )
+
+
+def lacking_words(kind: Kind, lines: Iterable[Line]) -> list[str]:
+    """What damaged files of events or samples held, and of which time, a phrase for each file."""
+    by_file: dict[str, list[Line]] = {}
+    for line in lines:
+        by_file.setdefault(line["words"], []).append(line)
+    rows = "I/Os" if kind == "events" else "samples"
+    return [f"{words} ({rows} {_time(parts)} are missing)" for words, parts in by_file.items()]
+
+
+def _time(parts: Sequence[Line]) -> str:
+    starts, ends = ([part[name] for part in parts] for name in ("from_ns", "until_ns"))
+    first = None if None in starts else when(min(starts))
+    until = None if None in ends else when(max(ends))
+    if first is None:
+        return "of a time that is not known" if until is None else f"before {until}"
+    return f"after {first}" if until is None else f"from {first} to {until}"
 
 
 def damage(

@@ -14,7 +14,7 @@ from ...errors import FormatError, UsageError
 from ..base.conditions import Where
 from ..base.intervals import Unrecorded, in_all, in_common, join, unrecorded_times, without
 from ..base.layout import KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, telling
-from ..base.loss_log import is_time
+from ..base.loss_log import is_time, lacking_words
 from ..base.metadata import Facts, read_facts
 from ..catalogue import Catalogue, FileCache, LostFile
 from ..ledger import ORDERED
@@ -119,10 +119,18 @@ class Recording:
         ]
 
     def trouble(self) -> tuple[str, ...]:
-        """What to know about any answer: which files are damaged, missing or unexpected, and what
-        they say or keep is lost."""
+        """What to know about any answer: which files are damaged, missing or unexpected, and the
+        I/Os or samples of which time are missing for that reason."""
+        catalogue = self.catalogue()
+        losses = {kind: catalogue.unreadable(kind) for kind in KINDS}
+        lost = {line["words"] for lines in losses.values() for line in lines}
+        maps = [
+            f"{path.relative_to(self.path)}: {words}" for path, words in catalogue.damaged_maps()
+        ]
         troubles = [
-            f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged_files()
+            *(words for kind, lines in losses.items() for words in lacking_words(kind, lines)),
+            *(f"{words} (other files have the same I/Os)" for words in maps if words not in lost),
+            *(f"{damage.path}: {damage.words}" for damage in catalogue.damaged_lists()),
         ]
         named = (
             troubles
@@ -130,10 +138,7 @@ class Recording:
             else [*troubles[:SHOWN], f"and {len(troubles) - SHOWN} more"]
         )
         return (
-            (
-                f"damaged or missing files; for events and samples, their time is lost (iolab verify lists them): "
-                f"{'; '.join(named)}",
-            )
+            (f"damaged or missing files (iolab verify lists them): {'; '.join(named)}",)
             if troubles
             else ()
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from ..base.layout import (
     telling,
 )
 from ..base.lock import read, take_lock, tell
+from ..base.loss_log import when
 from ..base.metadata import read_facts
 from ..ledger import Part, check, damages
 from ..segments.segment_list import rebuild_list
@@ -222,15 +222,6 @@ def _span(held: Mapping[str, Any], kind: str) -> str:
         else f"{kind} of a time that is not known"
     )
     return f"{span}{f': {kind}, ' if counts else ''}{', '.join(counts)}"
-
-
-def when(ns: int) -> str:
-    """A moment in UTC, to the millisecond; a small one is of a trace's own clock, in seconds."""
-    return (
-        f"{ns / 1e9:.3f} s"
-        if abs(ns) < 10**17
-        else datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
-    )
 
 
 def _repair(path: Path, found: list[Finding]) -> list[Finding]:

@@ -60,7 +60,7 @@ def obstacles(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Ob
     for run in runs:
         by_variant.setdefault(run.variant, []).append(run)
     baseline = comparisons[0].baseline if comparisons else next(iter(by_variant))
-    found = []
+    statements = []
     for variant, members in by_variant.items():
         if any(run.verdict.level is not Level.INVALID for run in members):
             continue
@@ -70,16 +70,18 @@ def obstacles(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Ob
         role = "the baseline " if variant == baseline else ""
         many = f"all {len(members)} runs" if len(members) > 1 else "the only run"
         verb = "are" if len(members) > 1 else "is"
-        found.append(_obstacle(f"{subject}: {many} of {role}{variant} {verb} INVALID.", members))
-    if not found and not comparisons:
+        statements.append(
+            _obstacle(f"{subject}: {many} of {role}{variant} {verb} INVALID.", members)
+        )
+    if not statements and not comparisons:
         text = "Nothing can be compared: no run that counts has a number."
-        found.append(_obstacle(text, lost))
-    elif not found and lost and len(by_variant) > 1:
+        statements.append(_obstacle(text, lost))
+    elif not statements and lost and len(by_variant) > 1:
         cells = [cell for comparison in comparisons for cell in comparison.cells]
         if all(cell.change is None for cell in cells):
             text = "Nothing can be compared: no cell has runs of both arms that count."
-            found.append(_obstacle(text, lost))
-    return found
+            statements.append(_obstacle(text, lost))
+    return statements
 
 
 def _obstacle(text: str, runs: Sequence[Run]) -> Obstacle:

@@ -258,13 +258,12 @@ def join_files(
     rest = []
     indices = {folder: _Index(group) for folder, group in by_folder.items() if len(group) > 1}
     neighbours = Counter(folder_of(file.path) for file in others if not is_fio_log(file.path))
-    crowded = {
+    unknown = Counter(
         folder
-        for folder, many in neighbours.items()
-        if many > MOST_UNKNOWN
-        and sum(folder_of(file.path) == folder and not _is_reading(file) for file in others)
-        > MOST_UNKNOWN
-    }
+        for file in others
+        if neighbours[folder := folder_of(file.path)] > MOST_UNKNOWN and not _is_reading(file)
+    )
+    crowded = {folder for folder, count in unknown.items() if count > MOST_UNKNOWN}
     for file in others:
         folder = folder_of(file.path)
         while folder and folder not in by_folder:

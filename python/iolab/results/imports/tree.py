@@ -28,7 +28,7 @@ from .assignment import Assignment
 from .layouts.layout import parse_layout
 from .layouts.path_words import is_baseline
 from .layouts.zfs_tests import CONFIG, MOST_CONFIG, read_config, result_name
-from .reading import folder_of, join_files, kind_of, read_source
+from .reading import FioResult, folder_of, join_files, kind_of, read_source
 from .runs import Run, RunBuilder
 from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
 
@@ -266,10 +266,11 @@ class _Import:
             file for file in self._reading.other_files if folder_of(file.path) not in own_folders
         ]
         joined, rest = join_files(self._reading.results, other_files)
+        result_of_folder: dict[str, FioResult] = {}
+        for result in self._reading.results:
+            result_of_folder.setdefault(result.folder, result)
         for file in own:
-            owner = next(
-                result for result in self._reading.results if result.folder == folder_of(file.path)
-            )
+            owner = result_of_folder[folder_of(file.path)]
             joined.setdefault(owner.path, []).append(file)
         by_result: dict[str, list[Run]] = {}
         for run in runs:

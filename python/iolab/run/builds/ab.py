@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,12 @@ from ...errors import ResultsError, RunError, UsageError
 from ...files import read_regular, write_atomically
 from ...hosts.base.host import text_or_none
 from ...hosts.kinds.parse import ssh_host_named
-from ...hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
+from ...hosts.kinds.rig import RigHost, RigOptions, RigState, machines, rig_home
 from ...hosts.ssh.host import SshHost
 from ...rigs.build import BUILD_FILE
 from ...rigs.builds import BuildRecord, build_rig, parse_record, records
 from ...rigs.host_builds import HostBuildMaker, HostBuilds
-from ...rigs.machine import down, up
+from ...rigs.machine import await_machine, down, up
 from ...rigs.qemu import Disks, MachineOptions
 from ...rigs.recipe import Rig, find_rig
 from ...rigs.source_tree import parse_request
@@ -42,6 +42,7 @@ from ...study.file.rig_tables import RigTable
 from ...targets.base import Permissions
 from ...targets.zpool.modules import directory_of
 from ..progress import ProgressListener
+from ..resuming.resume import begun, read_past
 from ..study import How, run_study
 
 FILE, RESULTS = "ab.json", "results"
@@ -161,6 +162,8 @@ class Ab:
     def __init__(self, directory: Path, request: AbRequest, said: Callable[[str], None]) -> None:
         self.directory, self.request, self._said = directory, request, said
         self.records: tuple[BuildRecord, ...] = ()
+        self.machine: RigState | None = None
+        """The machine of the rig that was started last."""
 
     @property
     def results(self) -> Path:
@@ -192,6 +195,8 @@ class Ab:
                 BuildRecord(**{key: value for key, value in record.items() if key != "schema"})
                 for record in data["records"]
             )
+            if (machine := data.get("machine")) is not None:
+                ab.machine = RigState(**machine)
         except FileNotFoundError:
             raise ResultsError(
                 "holds no comparison of builds", where=directory, hint="begin one without --resume"
@@ -252,18 +257,39 @@ class Ab:
                 )
 
     @property
+    def is_measured(self) -> bool:
+        """Whether all runs of the study have finished, so that only the report can be missing."""
+        if not begun(self.results):
+            return False
+        past = read_past(self.results)
+        last = past.events[-1] if past.events else {}
+        return (
+            last.get("event") == "closed"
+            and not last.get("failed")
+            and len(past.done) >= last.get("finished", 0)
+        )
+
+    @property
     def is_up(self) -> bool:
         """Whether the machine of the rig runs."""
+        return self._running() is not None
+
+    def _running(self) -> RigState | None:
         name = self.request.machine
-        return any(state.running for state in machines() if state.name == name)
+        return next((state for state in machines() if state.name == name and state.running), None)
 
     def start(self, table: RigTable) -> RigHost:
         """The machine, started where it is not up."""
         name = self.request.machine
-        if not self.is_up:
+        if (state := self._running()) is None:
             self._said(f"{name}: starting")
             rig = find_rig(self.request.rig)
-            up(rig.name, [name], machine_options(table, rig), self._said)
+            (state,) = up(rig.name, [name], machine_options(table, rig), self._said)
+        else:
+            self._said(f"{name}: is up")
+            await_machine(state)  # it may have been left while it was starting
+        self.machine = state
+        self._write()
         return RigHost(RigOptions(name=name))
 
     def measure(
@@ -302,6 +328,7 @@ class Ab:
             "schema": SCHEMA,
             "request": self.request.as_data(),
             "records": [record.as_data() for record in self.records],
+            "machine": None if self.machine is None else asdict(self.machine),
         }
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.directory / FILE, text)

@@ -3,7 +3,7 @@
 answers to the statistics followed.
 
 An answer is always of the whole window, in whole columns, and equals that of /query: leaving an
-answer out does no harm. A reader that is slow gets fewer of them, one that doesn't read for
+answer out does no harm. A slow reader gets fewer of them, a reader that doesn't read for
 `PATIENCE` seconds is dropped, and nothing is kept for either beyond the message that is being sent.
 """
 

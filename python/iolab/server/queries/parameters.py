@@ -122,7 +122,7 @@ class Request:
         if not isinstance(self.opened, Folder):
             return self
         fleet_statistic = self.of_hosts
-        recordings = fleet_statistic.chosen(self.opened.recordings)
+        recordings = fleet_statistic.select(self.opened.recordings)
         if len(recordings) > 1:
             raise UsageError(
                 f"{what} of several hosts can't be asked at once",

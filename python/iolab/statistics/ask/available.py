@@ -230,7 +230,7 @@ def _choose(entry: Entry, events: list[str], samples: list[str], known: Told) ->
         source, _ = choose(events, entry, None, None)
     except IolabError:
         sources = " or ".join([*entry.sources, *([counter.source] if counter else [])])
-        return Available(entry, "", False, f"there is nothing of {sources}", ())
+        return Available(entry, "", False, f"{sources} was not recorded", ())
     return Available(
         entry,
         source,

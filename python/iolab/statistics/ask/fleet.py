@@ -137,16 +137,16 @@ class FleetStatistic:
             statistic.breakdown if statistic.breakdown in fields else None,
         )
 
-    def chosen(self, recordings: Sequence[R]) -> list[R]:
+    def select(self, recordings: Sequence[R]) -> list[R]:
         """Recordings of the hosts that meet the conditions. UsageError where a name is unknown or
         none is left."""
         remaining = list(recordings)
         for field, sign, values in self.conditions:
-            known = sorted({value_of(recording, field) for recording in recordings})
-            unknown = [value for value in values if value not in known and sign == "="]
+            field_values = sorted({value_of(recording, field) for recording in recordings})
+            unknown = [value for value in values if value not in field_values and sign == "="]
             if unknown:
                 raise UsageError(
-                    f"there is no {field} '{unknown[0]}'", hint=near(unknown[0], known)
+                    f"there is no {field} '{unknown[0]}'", hint=near(unknown[0], field_values)
                 )
             remaining = [
                 recording
@@ -198,11 +198,11 @@ def ask_fleet(
     outside the span, and those that can't answer, are left out, the latter with a note.
     UsageError where none can.
     """
-    chosen = _within(asked.chosen(recordings), from_ns, until_ns)
-    if len(chosen) > 1 and interval_ns is None:
-        interval_ns = _interval(chosen, (from_ns, until_ns), columns)
+    selected = _within(asked.select(recordings), from_ns, until_ns)
+    if len(selected) > 1 and interval_ns is None:
+        interval_ns = _interval(selected, (from_ns, until_ns), columns)
     parts, refusals = ask_each(
-        chosen,
+        selected,
         asked.statistic,
         from_ns=from_ns,
         until_ns=until_ns,
@@ -220,7 +220,7 @@ def ask_fleet(
     if asked.statistic.breakdown is None:
         series = {value: answer for value, answer in answers.items() if isinstance(answer, Series)}
         lost = losses_of_hosts({value: [answer] for value, answer in series.items()})
-        return with_notes(_stack_by(asked.by, series, _covered(parts)), (*lost, *notes))
+        return with_notes(_stack_by(asked.by, series, _covered_ns(parts)), (*lost, *notes))
     return {value: with_notes(answer, notes) for value, answer in answers.items()}
 
 
@@ -261,7 +261,7 @@ def ask_each(
 
     answers, refusals = _each(recordings, ask)
     return [
-        Part(recording, answer, _recorded(recording, answer, statistic, (from_ns, until_ns)))
+        Part(recording, answer, _recorded_spans(recording, answer, statistic, (from_ns, until_ns)))
         for recording, answer in answers
     ], refusals
 
@@ -278,9 +278,9 @@ def who_of_fleet(
 ) -> Who:
     """Who made the I/Os inside a rectangle, of all recordings together; `host` is a dimension.
     Arguments as in `attribution.who`."""
-    chosen = _within(asked.chosen(recordings), rectangle.from_ns, rectangle.until_ns)
+    selected = _within(asked.select(recordings), rectangle.from_ns, rectangle.until_ns)
     answers, refusals = _each(
-        chosen,
+        selected,
         lambda recording: who(
             recording,
             y,
@@ -308,19 +308,19 @@ def _within(
             "recordings with a clock of their own can't be asked together with others",
             hint="choose hosts with [host=NAME]",
         )
-    chosen = [
+    overlapping = [
         recording
         for recording in recordings
         if (span := _span_of(recording)) is not None
         and (until_ns is None or span[0] < until_ns)
         and (from_ns is None or span[1] >= from_ns)
     ]
-    if not chosen:
+    if not overlapping:
         raise UsageError(
             "no recording overlaps this time",
             hint="ask for another one; iolab archive list and iolab show say when it was recorded",
         )
-    return chosen
+    return overlapping
 
 
 def _span_of(recording: Recording) -> Span | None:
@@ -390,7 +390,7 @@ def _overlaps(recordings: Sequence[Recording]) -> Iterator[str]:
         ends[host] = max(span[1], ends.get(host, span[1]))
 
 
-def _recorded(
+def _recorded_spans(
     recording: Recording,
     answer: Answer,
     statistic: Statistic,
@@ -407,7 +407,7 @@ def _recorded(
     return [(answer.first_ns, answer.until_ns)] if recorded is None else list(recorded)
 
 
-def _covered(parts: Sequence[Part]) -> int:
+def _covered_ns(parts: Sequence[Part]) -> int:
     return sum(
         until - first for first, until in join(span for _, _, spans in parts for span in spans)
     )
@@ -441,7 +441,7 @@ def _sum(parts: Sequence[Part]) -> Answer:
     maps = [answer for _, answer, _ in parts if isinstance(answer, HeatCounts)]
     if maps:
         return merge(alike(maps))
-    covered_ns = _covered(parts)
+    covered_ns = _covered_ns(parts)
     series = [answer for _, answer, _ in parts if isinstance(answer, Series)]
     if series:
         return _sum_series(series, covered_ns)
@@ -451,7 +451,7 @@ def _sum(parts: Sequence[Part]) -> Answer:
 def _sum_series(series: Sequence[Series], covered_ns: int) -> Series:
     _check_sum(series[0])
     first = _common(series, covered_ns)
-    values = _sum_rates([_moved(answer.values, answer, first, series) for answer in series])
+    values = _sum_rates([_align(answer.values, answer, first, series) for answer in series])
     return replace(first, values=values, total=sum(answer.total for answer in series), average=None)
 
 
@@ -463,15 +463,15 @@ def _sum_stacks(stacks: Sequence[Stack], covered_ns: int) -> Stack:
     for stack in stacks:
         for key, values, total in zip(stack.keys, stack.values, stack.totals, strict=True):
             totals[key] = totals.get(key, 0) + total
-            rows.setdefault(key, []).append(_moved(values, stack, first, stacks))
+            rows.setdefault(key, []).append(_align(values, stack, first, stacks))
     keys = sorted(totals, key=lambda key: (-totals[key], key))
     # where a recording lacks a key that another one has, its rate was 0
     zeros = [
-        _moved(np.where(np.isnan(_any_row(stack)), np.nan, 0.0), stack, first, stacks)
+        _align(np.where(np.isnan(_any_row(stack)), np.nan, 0.0), stack, first, stacks)
         for stack in stacks
     ]
     base = _sum_rates(zeros)
-    rests = [_moved(stack.rest, stack, first, stacks) for stack in stacks if stack.rest is not None]
+    rests = [_align(stack.rest, stack, first, stacks) for stack in stacks if stack.rest is not None]
     return replace(
         first,
         keys=keys,
@@ -525,7 +525,7 @@ def _stack_by(field: str, hosts: Mapping[str, Series], covered_ns: int) -> Stack
         **common,
         notes=join_notes((host, hosts[host].notes) for host in keys),
         keys=keys,
-        values=np.array([_moved(hosts[host].values, hosts[host], first, series) for host in keys]),
+        values=np.array([_align(hosts[host].values, hosts[host], first, series) for host in keys]),
         totals=[hosts[host].total for host in keys],
         rest=None,
         rest_keys=0,
@@ -543,16 +543,16 @@ def _common(answers: Sequence[_A], covered_ns: int) -> _A:
     """The first answer with what all have in common: time, notes, losses."""
     first = answers[0]
     t0_ns = min(answer.t0_ns for answer in answers)
-    known = [answer.losses for answer in answers if answer.losses is not None]
+    known_losses = [answer.losses for answer in answers if answer.losses is not None]
     losses = (
         Losses(
-            sum(part.lost for part in known),
-            sum(part.damaged for part in known),
-            sum(part.unpaired for part in known),
-            tuple(timed for part in known for timed in part.timed),
-            frozenset(kind for part in known for kind in part.unknown),
+            sum(part.lost for part in known_losses),
+            sum(part.damaged for part in known_losses),
+            sum(part.unpaired for part in known_losses),
+            tuple(timed for part in known_losses for timed in part.timed),
+            frozenset(kind for part in known_losses for kind in part.unknown),
         )
-        if known
+        if known_losses
         else None
     )
     return replace(
@@ -572,16 +572,16 @@ def _common(answers: Sequence[_A], covered_ns: int) -> _A:
     )
 
 
-def _moved(
+def _align(
     values: Floats, answer: Series | Stack, first: Series | Stack, answers: Sequence[Series | Stack]
 ) -> Floats:
     """Values of an answer in the columns that all of them have together."""
     until_ns = max(answer.until_ns for answer in answers)
     columns = columns_of(first.t0_ns, until_ns - 1, first.interval_ns)
-    moved = np.full(columns, np.nan)
+    aligned = np.full(columns, np.nan)
     start = (answer.t0_ns - first.t0_ns) // answer.interval_ns
-    moved[start : start + len(values)] = values[: columns - start]
-    return moved
+    aligned[start : start + len(values)] = values[: columns - start]
+    return aligned
 
 
 def _sum_rates(parts: Sequence[Floats]) -> Floats:

@@ -158,14 +158,14 @@ class Measures:
         for answer, _ in answers:
             assert isinstance(answer, Stack)
             keys.update(dict.fromkeys(answer.keys))
-        found: dict[str, list[Floats]] = {key: [] for key in keys}
+        parts_by_key: dict[str, list[Floats]] = {key: [] for key in keys}
         for answer, span in answers:
             assert isinstance(answer, Stack)
             rows = dict(zip(answer.keys, answer.values, strict=True))
             empty = np.zeros(answer.values.shape[1])
             for key in keys:
-                found[key].append(self._place(answer, rows.get(key, empty), span))
-        return {key: np.concatenate(parts) for key, parts in found.items()}
+                parts_by_key[key].append(self._place(answer, rows.get(key, empty), span))
+        return {key: np.concatenate(parts) for key, parts in parts_by_key.items()}
 
     def distribution(self, statistic: Statistic, frame: Distribution | None = None) -> Distribution:
         """Counts of a map by window. `frame`: a distribution of which this one is a part, the
@@ -188,15 +188,15 @@ class Measures:
         low, high = bounds[:-1], bounds[1:]
         counts = np.zeros((windows, len(low)))
         begin = 0
-        for each, (start, _), count in zip(
+        for heat_map, (start, _), count in zip(
             maps, self.timeline.spans, self.timeline.counts, strict=True
         ):
-            column = each.column + (each.t0_ns - start) // self.timeline.interval_ns
+            column = heat_map.column + (heat_map.t0_ns - start) // self.timeline.interval_ns
             inside = (column >= 0) & (column < count)
             np.add.at(
                 counts,
-                (begin + column[inside], each.index[inside] - first),
-                each.count[inside].astype(float),
+                (begin + column[inside], heat_map.index[inside] - first),
+                heat_map.count[inside].astype(float),
             )
             begin += count
         if frame is not None:

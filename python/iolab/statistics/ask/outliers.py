@@ -54,14 +54,14 @@ def rank_hosts(maps: Mapping[str, HeatCounts]) -> list[HostDistance]:
     table = np.zeros((len(hosts), len(index)), dtype=np.int64)
     for row, counts in enumerate(same):
         np.add.at(table[row], np.searchsorted(index, counts.index), counts.count)
-    whole = table.sum(axis=0)
+    totals = table.sum(axis=0)
     ranked = [
         HostDistance(
             host,
             int(own.sum()),
-            _distance(own, whole - own),
+            _distance(own, totals - own),
             tuple(_quantile(own, ends, share) for share in QUANTILES),
-            tuple(_quantile(whole - own, ends, share) for share in QUANTILES),
+            tuple(_quantile(totals - own, ends, share) for share in QUANTILES),
         )
         for host, own in zip(hosts, table, strict=True)
     ]

@@ -542,8 +542,7 @@ def fields_of(fields: Iterable[str], source: str, told: Told) -> tuple[str, ...]
 def missing_fields(
     entry: Entry | None, fields: Iterable[str], source: str, told: Told
 ) -> dict[str, str]:
-    """Why a source's events tell nothing of a field, by the field; of those that they hold nothing
-    is said."""
+    """Why a source's events don't have a field, by the field; fields that they have are absent."""
     return {
         field: _why_not(entry, field, source)
         for field in fields
@@ -556,4 +555,5 @@ def _why_not(entry: Entry | None, field: str, source: str) -> str:
         return "only a table with a column of that name has the client"
     other = _ELSEWHERE.get(field, "")
     own = entry is not None and other.partition(".")[0] == entry.name.partition(".")[0]
-    return f"{source} events tell no {field}{f'; {other} does, where it was recorded' if other and not own else ''}"
+    elsewhere = f"; {other} has it, where it was recorded" if other and not own else ""
+    return f"{source} events have no {field}{elsewhere}"

@@ -33,7 +33,7 @@ def source_of(
     entry, counter = statistic.entry, statistic.entry.counter
     if wanted is not None:
         is_recorded = wanted in samples if is_counted(statistic, wanted) else wanted in events
-        return (wanted, "") if is_recorded else (None, f"nothing of {wanted} is recorded")
+        return (wanted, "") if is_recorded else (None, f"{wanted} was not recorded")
     asks = [condition.field for condition in statistic.filters] + (
         [statistic.breakdown] if statistic.breakdown else []
     )
@@ -53,7 +53,7 @@ def source_of(
     if entry.sources and able:
         return able[0], ""
     words = [*entry.sources, *([counter.source] if counter is not None else [])]
-    return None, f"nothing of {' or '.join(words)} is recorded"
+    return None, f"{' or '.join(words)} was not recorded"
 
 
 @dataclass(frozen=True)

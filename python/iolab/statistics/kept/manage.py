@@ -71,7 +71,7 @@ def add(
     def how(before: Definitions) -> Definitions:
         after = before
         for statistic in statistics:
-            if any(means(held, statistic) for held in after.statistics):
+            if any(means(other, statistic) for other in after.statistics):
                 raise UsageError(
                     f"{statistic} is kept already", where=directory, hint="iolab keep list shows it"
                 )

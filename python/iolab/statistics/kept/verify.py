@@ -10,9 +10,10 @@ from typing import Literal
 from ...errors import IolabError
 from ...integrity import Finding, Progress, Verification
 from ...recording.base.lock import take_lock
+from ...recording.base.loss_log import when
 from ...recording.ledger import Part, damages
 from ...recording.read.recording import Recording
-from ...recording.read.verify import verify_recording, when
+from ...recording.read.verify import verify_recording
 from ..question import SECOND, parse
 from . import recorded
 from .aggregate import Making, sealed_after

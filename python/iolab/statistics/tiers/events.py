@@ -20,6 +20,7 @@ import numpy as np
 
 from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Grid, Linear, LogLinear
+from ...recording.base.loss_log import when
 from ...recording.read.recording import Recording, Segment
 from ...recording.read.trace import BITS
 from ..engine.cells import (
@@ -82,7 +83,7 @@ def _deletion_notes(
     # an open question begins with what remains
     if from_ns is not None and from_ns < mapless_ns:
         notes.append(
-            "events of earlier times are no longer kept, nor are their maps: nothing answers for them"
+            f"events before {when(mapless_ns)} are no longer kept, nor are their maps: nothing answers for them"
         )
     if deleted is None:
         return notes
@@ -90,7 +91,8 @@ def _deletion_notes(
         ends = (*question.span, question.interval_ns, question.columns)
         if window_of(window.snap, window.source, *ends, earlier=deleted).first_ns <= deleted[1]:
             notes.append(
-                "events of earlier times are no longer kept, and their maps can't answer this"
+                f"events before {when(dropped['until_ns'])} are no longer kept, and their maps can't"
+                " answer this: they have the operation and the device alone"
             )
     elif recording.in_archive and window.first_ns <= deleted[1] and window.until_ns > deleted[0]:
         notes.append(

@@ -168,14 +168,14 @@ def _places_of(keys: Sequence[tuple[str | None, str | None]]) -> npt.NDArray[np.
 
 def keys_of(ops: Any, devices: Any) -> npt.NDArray[np.int64]:
     """Keys of rows of operations and devices, masked where they are missing."""
-    known, pair = [], np.zeros(len(ops), dtype=np.int64)
+    names_by_column, pair = [], np.zeros(len(ops), dtype=np.int64)
     for column in (ops, devices):
         is_missing = np.ma.getmaskarray(column)
         names, place = np.unique(np.where(is_missing, "", column).astype(str), return_inverse=True)
-        known.append([*names.tolist(), None])
-        pair = pair * len(known[-1]) + np.where(is_missing, len(names), place)
+        names_by_column.append([*names.tolist(), None])
+        pair = pair * len(names_by_column[-1]) + np.where(is_missing, len(names), place)
     pairs, places = np.unique(pair, return_inverse=True)
-    op, device = known
+    op, device = names_by_column
     keys = [(op[pair // len(device)], device[pair % len(device)]) for pair in pairs.tolist()]
     return _places_of(keys)[places]
 

@@ -167,8 +167,8 @@ class TraceReading(Reading):
         question = self._question
         if self._is_native or None not in (question.low, question.high):
             return []
-        source, core, asked = self._scan
-        ends, _ = stream_events(self._trace, source, core, lambda engine: ends_of(engine, asked))
+        source, core, request = self._scan
+        ends, _ = stream_events(self._trace, source, core, lambda engine: ends_of(engine, request))
         return [Bounds(ends)]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
@@ -189,9 +189,9 @@ class TraceReading(Reading):
             )
             window = _window(counts, question.span)
             return [replace(counts, conditional=conditional, window=window)]
-        source, core, asked = self._scan
-        asked = replace(asked, grid=grid)
-        counts, stream = stream_events(trace, source, core, lambda engine: count(engine, asked))
+        source, core, request = self._scan
+        request = replace(request, grid=grid)
+        counts, stream = stream_events(trace, source, core, lambda engine: count(engine, request))
         counted = counts.events + counts.without_y + counts.outside
         return [
             replace(
@@ -235,8 +235,8 @@ class TraceReading(Reading):
         texts, bound = sql_of(rest)
         base_ns, ends = first // interval * interval, (question.low, question.high)
         grid, weight = Linear(0, 1), question.weight
-        asked = Asked(question.y, base_ns, interval, tuple(texts), bound, *ends, grid, weight)
-        return source, core, asked
+        request = Asked(question.y, base_ns, interval, tuple(texts), bound, *ends, grid, weight)
+        return source, core, request
 
 
 def _numbers(trace: Trace, question: Question) -> Numbers:

@@ -135,7 +135,7 @@ def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
             Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")
         ]
     if kind == "extra_forbidden":
-        return [Complaint(path, "is unknown", near(path[-1], _fields(model, path[:-1])))]
+        return [Complaint(path, "is unknown", _advice(path[-1], _fields(model, path[:-1])))]
     if kind == "missing":
         return [Complaint(path, "is missing", _description(model, path))]
     if kind == "value_error":
@@ -169,6 +169,14 @@ def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
             allowed or _description(model, path),
         )
     ]
+
+
+def _advice(word: str, fields: Sequence[str]) -> str:
+    """As `near`; in a table with options of a program the word may be one of these."""
+    advice = near(word, fields)
+    if "options" not in fields or guess(word, fields):
+        return advice
+    return f"an option of the program is written options.{word}; {advice}"
 
 
 def near(word: str, known: Sequence[str]) -> str:

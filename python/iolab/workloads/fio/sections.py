@@ -18,7 +18,7 @@ from .fields import FioFields
 from .ios import log_notes, log_problems
 from .jobfile import KEY, Section, read_job_file
 from .names import ALIASES, OBSOLETE, SET_BY_IOLAB
-from .options import Scalar, problems
+from .options import Scalar, problems, synchronous
 from .sizes import as_fio_reads, as_meant, in_bytes
 from .steps import Step, plan_steps
 
@@ -69,6 +69,7 @@ def resolve(given: FioFields) -> Resolved:
     sections, problem_list = _given_sections(given, timing, notes)
     if not problem_list:
         sections, problem_list = _laid_over(given, sections, notes)
+    notes.update(dict.fromkeys(_depth_notes(sections)))
     runtime = given.runtime if given.runtime is not None else timing.runtime
     steps: tuple[Step, ...] = ()
     apart = False
@@ -106,6 +107,18 @@ def resolve(given: FioFields) -> Resolved:
         problem_list,
         given.job is not None,
     )
+
+
+def _depth_notes(sections: Sequence[Section]) -> list[str]:
+    """A note on each iodepth that has no effect."""
+    return [
+        f"iodepth={section.options['iodepth']} has no effect: "
+        f"{section.options.get('ioengine', 'psync')} keeps one I/O in flight (io_uring and libaio keep more)"
+        for section in sections
+        if synchronous(section.options)
+        and section.options.get("io_submit_mode") != "offload"
+        and str(section.options.get("iodepth", 1)) != "1"
+    ]
 
 
 def _given_sections(

@@ -184,7 +184,7 @@ function Nothing({ all }: { all: readonly Choice[] }) {
 	);
 }
 
-/** What was typed as the name of a statistic, where it is none of those listed. */
+/** A typed name of a statistic that is not in the list. */
 function exactly(typed: string, all: readonly Choice[]): Choice[] {
 	const statistic = typed.trim();
 	const base = all.find((each) => !each.field && statistic.startsWith(each.name));

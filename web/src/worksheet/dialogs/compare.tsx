@@ -9,7 +9,7 @@ import { steps } from "../../canvas/bitmap";
 import { wholeAxis } from "../../canvas/cells";
 import { Changes } from "../../canvas/changes";
 import { numberTicks } from "../../canvas/numbers";
-import { Beside } from "../../canvas/paired-series";
+import { PairedSeries } from "../../canvas/paired-series";
 import { quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
 import { colours } from "../../heatmap/state";
@@ -23,10 +23,10 @@ import { counted, percent, rate, rowWords } from "../graph/values";
 import { WhoIsThis } from "../graph/who";
 import { lengthOf, spanWords } from "../times";
 
-/** While it follows it is asked for so many ms apart at least. */
+/** Minimum interval of requests while it follows, in ms. */
 const FOLLOWING = 2000;
 
-/** A graph beside another time: of a heat map what there is more and less of, of numbers both times over each other. */
+/** A graph compared with another time: of a heat map the differences, of numbers both times in one plot. */
 export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	const words = useRested(() => compared(spec), 120, [spec]);
 	const { found, problem } = useAsked<Difference | ChangesAnswer>("difference", words, follows.value ? FOLLOWING : 60);
@@ -69,7 +69,7 @@ export function DifferenceView({ spec }: { spec: GraphSpec }) {
 	);
 }
 
-/** The step from either end of the palette of differences that stands for it. */
+/** The distance of its step from either end of the palette of differences. */
 const FAR = 40;
 
 function Heading({
@@ -95,7 +95,7 @@ function Heading({
 	);
 }
 
-/** What is asked for; null where there is nothing to compare. Both times begin with a whole column. */
+/** The request; null if there is nothing to compare. Both times begin with a whole column. */
 function compared(spec: GraphSpec): Words | null {
 	const other = sheet.value.compare;
 	if (!other || !answerOf(spec).value) return null;
@@ -110,8 +110,8 @@ function compared(spec: GraphSpec): Words | null {
 	return { recording, statistic, source, ...times, top: TOP };
 }
 
-function contentOf(spec: GraphSpec, found: Difference | ChangesAnswer): Changes | Beside | null {
-	return found.kind === "difference" ? changes(spec, found) : beside(spec, found);
+function contentOf(spec: GraphSpec, found: Difference | ChangesAnswer): Changes | PairedSeries | null {
+	return found.kind === "difference" ? changes(spec, found) : pairedSeries(spec, found);
 }
 
 function changes(spec: GraphSpec, answer: Difference): Changes | null {
@@ -136,8 +136,8 @@ function changes(spec: GraphSpec, answer: Difference): Changes | null {
 const colourIn = (spec: GraphSpec, key: string): string =>
 	key === "" ? colourOfNumber() : colourOfName(breakdownOf(spec.statistic), key);
 
-function beside(spec: GraphSpec, answer: ChangesAnswer): Beside {
-	return new Beside({
+function pairedSeries(spec: GraphSpec, answer: ChangesAnswer): PairedSeries {
+	return new PairedSeries({
 		answer,
 		highlights: spec.highlights,
 		mode: spec.mode,
@@ -204,7 +204,7 @@ function ChangeWords({ name, change, unit }: { name: string; change: Change; uni
 	);
 }
 
-/** A change in little room: an arrow with the share, or that it is new or gone. */
+/** A change in short form: an arrow with the share, or that it is new or missing. */
 export function changeWords({
 	mean,
 	other_mean,

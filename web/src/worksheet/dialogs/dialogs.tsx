@@ -15,7 +15,7 @@ interface Words {
 	children: ComponentChildren;
 }
 
-/** A dialog over the page; Escape and a click beside it close it. */
+/** A dialog over the page; Escape and a click outside close it. */
 export function Dialog(words: Words) {
 	return opened.value === words.name ? <Opened {...words} /> : null;
 }
@@ -25,7 +25,7 @@ function Opened({ name, title, children }: Words) {
 	const close = () => {
 		if (opened.value === name) opened.value = "";
 	};
-	// a graph that was added meanwhile is what keys act on; while it is not there yet, it takes the focus when it is
+	// keys act on a graph that was added in the dialog; if it is not drawn yet, it gets the focus later
 	const back = (before: HTMLElement | null) => (focus.peek() === chosen.current ? before : homeOf(focus.peek()));
 	return (
 		<Modal looks={`sheet-dialog ${name}`} title={`${name}-title`} leave={close} back={back}>

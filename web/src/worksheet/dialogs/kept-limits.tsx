@@ -13,7 +13,7 @@ export const TIERS = [
 	{ tier: "1h", name: "hour", goes: "by the second, minute and hour" },
 ] as const;
 
-/** What is asked for: what is not named stays as it is. */
+/** Requested limits; those that are not named stay as they are. */
 export type Limits = Partial<Omit<KeepLimits, "recording">>;
 
 /** What was written into the blanks, by their names. */
@@ -49,7 +49,7 @@ export function stays(limits: KeptLimits, tier: string): string {
 	return Number.isInteger(days) ? `${days} day${days === 1 ? "" : "s"}` : lengthWords(seconds * 1e9);
 }
 
-/** Whether something that is kept now could be beyond what is asked for. */
+/** Whether kept statistics may exceed the requested limits. */
 function lessens(now: KeptLimits, asked: Limits): boolean {
 	const ages = Object.entries(asked.retention ?? {}).some(([tier, seconds]) => seconds < (now.retention[tier] ?? 0));
 	return ages || (asked.bytes ?? Number.POSITIVE_INFINITY) < (now.bytes ?? Number.POSITIVE_INFINITY);
@@ -91,7 +91,7 @@ export function LimitsForm({ limits, set }: { limits: KeptLimits; set: (limits: 
 				setAsks(doubtful ? now : "");
 				const sent = draft;
 				if (!doubtful && (await set(changes))) {
-					// what was written meanwhile stays
+					// later input is kept
 					setDraft((now) => Object.fromEntries(Object.entries(now).filter(([name, text]) => sent[name] !== text)));
 				}
 			}}

@@ -7,7 +7,7 @@ import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, 
 import { lengthOf, lengthWords, oneOf, shiftWords, spanWords, UNITS } from "../times";
 import { opened } from "./dialogs";
 
-/** Digits tell so many parts of the time that is shown apart: seconds are whole from ten on. */
+/** The digits distinguish this many parts of the shown time: from ten seconds on, seconds are whole. */
 const STEPS = 10;
 
 /** When: back, forward, closer, farther, lengths of time, and what it is compared with. */
@@ -140,7 +140,7 @@ function Button({ id, title, label, act }: { id: string; title: string; label: s
 /** A span without its first day, which the axes have: next to the other time there is no room for it. */
 const timesOfDay = (words: string): string => words.replace(/^\d{4}-\d\d-\d\d /, "");
 
-/** Whether a length is told by this unit best: a multiple of it, and not yet one of the next. */
+/** Whether this unit suits a length best: a multiple of it, and not a multiple of the next one. */
 function isMultiple(length: number, seconds: number, place: number): boolean {
 	const times = length / 1e9 / seconds;
 	const next = UNITS[place + 1];

@@ -117,7 +117,7 @@ export function zoomTo(spec: GraphSpec, { low, high, from, until, mapped }: Mark
 	state.mark.value = null;
 }
 
-/** Select the second at a point, or none where it is selected already; a mark goes first. */
+/** Select the second at a point, or clear the selection if it is selected already; a mark is removed first. */
 export function click(drawn: Drawn, point: Point): void {
 	const { box, span, content, spec } = drawn;
 	const { mark } = stateOf(drawn.marks);
@@ -136,7 +136,7 @@ export function click(drawn: Drawn, point: Point): void {
 		if (each.id === spec.id || (each.synced && spec.synced)) edit(each.id, { panel: same ? "average" : "second" });
 }
 
-/** List the I/Os of the cell of a map at a point; none where it is empty, or listed already. */
+/** List the I/Os of the cell of a map at a point; clear the list if the cell is empty or listed already. */
 function listCell({ box, span, content, spec, marks }: Drawn, [x, y]: Point): void {
 	if (offline.peek() || marks !== spec.id || !(content instanceof Heat) || content.look.group.y === "utilization")
 		return;

@@ -36,7 +36,7 @@ function remember(): void {
 	queueMicrotask(() => {
 		writing = false;
 		const before = sheet.peek().colours;
-		// another worksheet was opened meanwhile
+		// another worksheet has been opened
 		if (before !== known) return;
 		const found: Record<string, number> = {};
 		for (const [field, of] of places)
@@ -49,8 +49,8 @@ function remember(): void {
 }
 
 /**
- * Give colours to the large values of a graph, and to those that are chosen whatever their size. A name keeps its colour as long as the
- * worksheet is open; one that no graph shows any more gives it up when there are not enough.
+ * Assign colours to the large values of a graph, and to chosen values of any size. A name keeps its colour while the worksheet is open;
+ * if there are not enough colours, that of a name that no graph shows is reused.
  */
 export function colourNames(
 	id: string,
@@ -75,7 +75,7 @@ export function colourNames(
 /** A graph is no more, so its names need no colours. */
 export const forgetNames = (id: string): void => void shown.delete(id);
 
-/** The colour of a name; grey where it has none. */
+/** The colour of a name; grey if it has none. */
 export const colourOfName = (field: string, name: string): string =>
 	hueOf(places.get(field)?.get(name) ?? -1, isDark());
 

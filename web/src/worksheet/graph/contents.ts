@@ -18,10 +18,10 @@ import { type Item, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
 import { counted, percent, percentileWords, rate, rowWords } from "./values";
 
-/** Keys that a map is told apart by at most. */
+/** Maximum number of keys that a map distinguishes. */
 const MOST_LAYERS = HUES.length;
 
-/** The keys whose own maps are needed to paint a map as it is asked for. */
+/** The keys whose maps are needed to paint a map in the requested mode. */
 export function layerKeys(spec: GraphSpec, items: readonly Item[]): string[] {
 	if (!spec.by) return [];
 	const named = items.filter((item) => item.single).map((item) => item.key);
@@ -29,11 +29,11 @@ export function layerKeys(spec: GraphSpec, items: readonly Item[]): string[] {
 	return spec.highlights.slice(0, MOST_LAYERS);
 }
 
-/** Whether a graph is asked for as a map of its statistic: what it is painted as next may not be one. */
+/** Whether a graph is requested as a map of its statistic; the next mode may be another one. */
 export const isLayered = (spec: GraphSpec, answer: Drawable | null): boolean =>
 	answer?.kind === "map" && askedOf(spec) === spec.statistic && !hasPercentiles(spec);
 
-/** The maps of the keys that are highlighted, asked for with the graph's columns. */
+/** The maps of the highlighted keys, requested with the columns of the graph. */
 export function useLayers(
 	spec: GraphSpec,
 	answer: Drawable | null,
@@ -58,15 +58,15 @@ export function useLayers(
 	return { layers, problem, waits: keys.length > 0 && lacks && !problem };
 }
 
-/** Whether maps tell a graph's values apart, though perhaps not all that are wished by now: the others are among the rest. */
+/** Whether maps distinguish the values of a graph; values that are requested later may still be among the rest. */
 export const suits = (found: Layers | null, { by }: Pick<GraphSpec, "by">): boolean =>
 	found !== null && found.by === by;
 
-/** The keys that maps show apart from the rest, of those that are wished. */
-export const toldKeys = (spec: GraphSpec, layers: Layers | null): string[] =>
+/** The requested keys that the maps show separately. */
+export const distinguishedKeys = (spec: GraphSpec, layers: Layers | null): string[] =>
 	layers ? layerKeys(spec, stateOf(spec.id).items.peek()).filter((key) => layers.keys.includes(key)) : [];
 
-/** Why not all chosen values have a colour of their own, in words; "" where they have. `listed`: how many values there are. */
+/** Why some chosen values share a colour; "" if none do. `listed`: the number of values. */
 export function left(spec: Pick<GraphSpec, "by" | "highlights" | "mode">, listed: number): string {
 	const { length } = spec.highlights;
 	if (!spec.by) return "";
@@ -75,7 +75,7 @@ export function left(spec: Pick<GraphSpec, "by" | "highlights" | "mode">, listed
 	return length > MOST_LAYERS ? `${MOST_LAYERS} of ${length} chosen values are shown separately` : "";
 }
 
-/** How many values a list stands for: those that are summed up in it too. */
+/** The number of values of a list, including those that are summed up. */
 export const listedIn = (items: readonly Item[]): number =>
 	items.reduce((sum, item) => sum + (item.single ? 1 : Number.parseInt(item.key, 10) || 0), 0);
 
@@ -85,7 +85,7 @@ export function useContent(spec: GraphSpec, answer: Drawable | null, layers: Lay
 	return useMemo(() => contentOf(spec, answer, layers, hatch), [...read(spec), answer, layers, hatch]);
 }
 
-/** The fields of a specification that a content is made of: another span of a graph's own moves it and paints nothing anew. */
+/** The fields of a specification that determine a content: another span of the graph moves the content without painting it again. */
 export function read(spec: GraphSpec): unknown[] {
 	const { id, statistic, painter, by, highlights, mode, colour, scale, crop, rows, overlays } = spec;
 	return [id, statistic, painter, by, highlights, mode, colour, scale, crop, rows, overlays];
@@ -131,11 +131,11 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	// maps may be there before the list, as in a shared file: what they are of has its colour at once
 	const mapped = keys.filter((key) => !listed.some((each) => each.key === key)).map((key) => ({ key, value: null }));
 	colourNames(spec.id, spec.by, [...listed, ...mapped], [...wanted]);
-	const told = parts.map(({ cells }, i): Part => {
+	const keyParts = parts.map(({ cells }, i): Part => {
 		const key = keys[i] ?? "";
 		return { key, colour: colourOfName(spec.by, key), cells };
 	});
-	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
+	const { shown, hued } = chosen(spec.mode, map.cells, keyParts, (part) => wanted.has(part.key));
 	const look: Look = {
 		blank: drawn.gaps,
 		window: drawn.window,
@@ -149,7 +149,7 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 		scale: spec.scale,
 		crop: spec.crop,
 		rows: spec.rows,
-		// percentiles are those of all, so they stand over nothing else
+		// percentiles are those of all values, so they are not stacked
 		overlays: spec.overlays && group.lines.length > 0 && shown[0] === map.cells,
 		row: (low, high): Words => ({ [group.y]: rowWords(low, high, group.unit, group.y) }),
 		words: (count, inColumn, inAll): Words => ({
@@ -160,14 +160,14 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	return new Heat(look, stateOf(spec.id).held);
 }
 
-/** What a mode paints: which counts, and which keys in their hues. `told`: maps that add up to all. */
+/** What a mode paints: which counts, and which keys in their hues. `keyParts`: maps that add up to all. */
 export function chosen(
 	mode: GraphSpec["mode"],
 	all: SparseCounts,
-	told: readonly Part[],
+	keyParts: readonly Part[],
 	wanted: (part: Part) => boolean,
 ): { shown: SparseCounts[]; hued: readonly Part[] } {
-	const [named, others] = [told.filter(wanted), told.filter((part) => !wanted(part))];
+	const [named, others] = [keyParts.filter(wanted), keyParts.filter((part) => !wanted(part))];
 	if (named.length === 0) return { shown: [all], hued: [] };
 	if (mode === "isolate") return { shown: named.map((part) => part.cells), hued: named.length > 1 ? named : [] };
 	if (mode === "exclude") return { shown: others.map((part) => part.cells), hued: [] };

@@ -12,18 +12,18 @@ export interface Spot {
 
 const originOf = ({ content, spec }: Drawn): number => content?.origin ?? spanOf(spec).from;
 
-/** What lies at a point now. */
+/** The data at a point. */
 export const spotAt = (drawn: Drawn, [x, y]: Point): Spot => ({
 	time: xTime(drawn.box, drawn.span, x) + originOf(drawn),
 	value: drawn.content ? yValue(drawn.box, drawn.content.axis, y) : 0,
 });
 
-/** Where it lies now; outside of the plot where it is not shown. */
+/** The current position; outside of the plot if it is not shown. */
 export const pointOf = (drawn: Drawn, { time, value }: Spot): Point => [
 	xPixel(drawn.box, drawn.span, time - originOf(drawn)),
 	drawn.content ? yPixel(drawn.box, drawn.content.axis, value) : drawn.box.top,
 ];
 
-/** Whether a point lies in the plot; what was rounded on its edge does. */
+/** Whether a point is in the plot, including its edge. */
 export const inPlot = ({ box }: Drawn, [x, y]: Point): boolean =>
 	x >= box.left - 1 && x <= box.left + box.width + 1 && y >= box.top - 1 && y <= box.top + box.height + 1;

@@ -231,7 +231,7 @@ function clearMoving(context: CanvasRenderingContext2D, box: Box, size: { width:
 	context.fillRect(0, foot + MARK, size.width, size.height - foot - MARK);
 }
 
-/** Below this width, in CSS pixels, the list lies below the plot. */
+/** Below this width, in CSS pixels, the list is below the plot. */
 const NARROW = 800;
 /** What follows the plot: its caption and the frame. */
 const FOOT = 44;
@@ -263,9 +263,9 @@ function sized(canvas: HTMLCanvasElement, size: { width: number; height: number 
 	canvas.style.height = `${size.height * zoom}px`;
 }
 
-/** Keep what is outside of a map's axis for the caption; the difference next to a map has none. */
+/** Keep what is outside of a map's axis for the caption: nothing of numbers; the difference next to a map leaves it. */
 export function tellOutside(id: string, content: Content): void {
-	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
+	if (!content.compared) stateOf(id).outside.value = content instanceof Heat ? outside(content) : "";
 }
 
 /** What is above and below the axis of a map, in words. */
@@ -301,7 +301,7 @@ const unanswered = (): string => (inlined() ? "not in this file" : "not answered
 /** What is awaited for less than so many px of time is hardly seen: what is live lacks its last second again and again. */
 const LATE = 120;
 
-/** Keep for the caption what is hatched, shaded and dotted where it can be seen: at least a pixel of it. */
+/** Keep for the caption which areas are hatched, shaded and dotted, if at least a pixel of them is visible. */
 function tellBlank(id: string, { span, box }: Frame, blank: Spans, idle: Spans, late: Spans): void {
 	const seen = (spans: Spans, least = 1) =>
 		inside(spans, span).some(([from, to]) => to - from >= (least * (span.to - span.from)) / box.width);

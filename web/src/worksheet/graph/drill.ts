@@ -22,7 +22,7 @@ export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[
 	return found.filter((each) => asked.every((field) => each.fields.includes(field)));
 }
 
-/** What several recordings are told apart by. */
+/** The field that distinguishes several recordings. */
 export const HOST = "host";
 
 /** The same graphs and time of the recording of one host. */
@@ -39,7 +39,7 @@ export function isOfEvents({ statistic, source }: Pick<GraphSpec, "statistic" | 
 	return found !== undefined && !found.counted;
 }
 
-/** Fields that tell the I/Os of a map apart: those that make stacks and are not fixed by a filter. */
+/** Fields that distinguish the I/Os of a map: those that make stacks and are not fixed by a filter. */
 export function fieldsOf(statistic: string, catalogue: readonly StatisticFacts[]): string[] {
 	const fixed = fixedBy(statistic);
 	const found = entryOf(statistic, catalogue)?.breakdowns ?? [];
@@ -47,8 +47,8 @@ export function fieldsOf(statistic: string, catalogue: readonly StatisticFacts[]
 }
 
 /**
- * The next breakdowns of one value of a field: maps first, then what tells its I/Os apart further, then the number alone. A field
- * that a filter holds to one value tells nothing more.
+ * The next breakdowns of one value of a field: maps first, then further fields of its I/Os, then the number alone. A field
+ * that a filter restricts to one value is left out.
  */
 export function steps(statistic: string, field: string, value: string, catalogue: readonly StatisticFacts[]): Step[] {
 	const own = breakdownOf(statistic);

@@ -13,7 +13,7 @@ import type { LossesOfKind } from "../../generated/maps";
 import { breakdownOf, rootOf, visible } from "../../lib/names";
 import { titleOf } from "../../lib/titles";
 import { spanWords } from "../times";
-import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
+import { distinguishedKeys, left, listedIn, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
 import "./graph.css";
 import { HierarchyView, pathField } from "./hierarchy";
@@ -31,7 +31,7 @@ import { WhoIsThis } from "./who";
 
 export { graphKeys } from "./keys";
 
-/** A graph: its statistic, controls, left panel, the plot, and what was marked in it. It draws itself anew only when it changes. */
+/** A graph: its statistic, controls, left panel, plot, and marks. It is drawn again only when it changes. */
 export function GraphView({ spec }: { spec: GraphSpec }) {
 	return useMemo(() => <Graph spec={spec} />, [spec]);
 }
@@ -79,7 +79,7 @@ function Graph({ spec }: { spec: GraphSpec }) {
 			<div class="graph-body">
 				<Panel spec={spec} answer={answer} />
 				<PanelDivider />
-				<figure data-told={toldKeys(spec, layers).length}>
+				<figure data-told={distinguishedKeys(spec, layers).length}>
 					<TimeGraph spec={spec} content={content} label={labelOf(spec, answer)} />
 					<figcaption class="quiet" data-words>
 						<Caption spec={spec} answer={answer} empty={empty} waits={waits} />
@@ -121,7 +121,7 @@ function sumOf(answer: Drawable | null): string {
 	return [amount(total, unit), mean !== null && `${rate(mean, unit)} on average`].filter(Boolean).join(", ");
 }
 
-/** How many I/Os a map is of, and the bytes that they moved where it holds these. */
+/** The number of I/Os of a map, and their bytes if the map has them. */
 function mapSum({ events, group }: DrawnMap): string {
 	const words = counted(events, { y: group?.y ?? "" });
 	if (group?.weight !== "bytes") return words;

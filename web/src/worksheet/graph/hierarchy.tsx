@@ -33,7 +33,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 		branch.value = other;
 	};
 	useLayoutEffect(() => {
-		// what had the focus may be gone with what is no longer shown
+		// the focused element may be removed with the values that are no longer shown
 		if (zoomed.current && document.activeElement === document.body)
 			place.current?.querySelector<HTMLElement>(".crumbs [aria-current]")?.focus();
 		zoomed.current = false;
@@ -73,7 +73,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 	);
 }
 
-/** Devices as a tree; levels and shares have no sums, and stand there by their averages. */
+/** Devices as a tree; levels and shares have no sums, so they show averages. */
 function devicesOf({ keys, adds_up, total, mean }: StackAnswer): Branch {
 	const values = keys.map((each) => ({ key: each.key, total: total ? each.total : (each.mean ?? 0) }));
 	return devices(values, adds_up ? undefined : total || (mean ?? 0));
@@ -126,10 +126,10 @@ function Only({ branch, onZoom }: { branch: Branch; onZoom: (path: string) => vo
 	);
 }
 
-/** Whether a branch can be shown alone: one that holds nothing would leave nothing to see. */
+/** Whether a branch can be shown alone: not if it is empty. */
 const holds = (branch: Branch): boolean => branch.children.length > 0;
 
-/** What keys do on a branch: z shows it alone, Z and Backspace what it lies in. */
+/** Keys on a branch: z shows it alone, Z and Backspace show its parent. */
 function zoomKeys(root: Branch, path: string, branch: Branch, onZoom: (path: string) => void) {
 	return (event: KeyboardEvent) => {
 		if (event.key === "z") {
@@ -144,7 +144,7 @@ function zoomKeys(root: Branch, path: string, branch: Branch, onZoom: (path: str
 /** A sum, or the average of what has none. */
 const words = (value: number, unit: string): string => amount(value, unit) || rate(value, unit);
 
-/** Highlight all that lies under a branch, or no longer; a menu for a single name. */
+/** Highlight everything under a branch, or clear it; a menu for a single name. */
 function acts(spec: GraphSpec, field: string, branch: Branch) {
 	const chosen = branch.names.length > 0 && branch.names.every((name) => spec.highlights.includes(name));
 	return {

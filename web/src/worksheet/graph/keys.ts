@@ -48,7 +48,7 @@ function second(spec: GraphSpec, by: number): void {
 	edit(spec.id, { panel: "second" });
 }
 
-/** What can be asked next of what is marked or highlighted. */
+/** The next breakdowns of the marked or highlighted values. */
 function drill(spec: GraphSpec): void {
 	const state = stateOf(spec.id);
 	const home = place(spec, "canvas")?.getBoundingClientRect();
@@ -139,7 +139,7 @@ export const graphKeys: readonly GraphKey[] = [
 
 function rainbow(spec: GraphSpec): void {
 	const [first] = stateOf(spec.id).fields.peek();
-	// a map has no values to colour before a field tells them apart
+	// a map has no values to colour before a field distinguishes them
 	if (isMap(spec) && !spec.by && first) edit(spec.id, { by: first, mode: "rainbow", highlights: [] });
 	else mode("rainbow")(spec);
 }

@@ -15,7 +15,7 @@ interface Values {
 	sum?: ((value: number) => string) | undefined;
 }
 
-/** Values that can be chosen, more than one with Shift; a menu has their next breakdowns. Below stand what is chosen together. */
+/** Values that can be chosen, several with Shift; a menu has their next breakdowns. The chosen values together are below. */
 export function List({ spec, items, sum }: Values) {
 	const state = stateOf(spec.id);
 	const inside = useRef(false);
@@ -28,11 +28,12 @@ export function List({ spec, items, sum }: Values) {
 		.map((key): Item => ({ key, words, value: null, colour: "", single: true }));
 	const shown = [...(inside.current ? held(items, order.current) : items), ...absent];
 	order.current = shown.map((item) => item.key);
+	const room = roomOf(shown.map((item) => item.words));
 	useLayoutEffect(() => {
 		state.items.value = items;
 	}, [items]);
 	const open = (item: Item, x: number, y: number) => {
-		// a percentile is no value that could be asked for
+		// a percentile is not a value of a field
 		if (hasPercentiles(spec)) return;
 		state.menu.value = { x, y, about: { field: spec.by || field, value: item.key } };
 	};
@@ -79,7 +80,7 @@ export function List({ spec, items, sum }: Values) {
 						>
 							<Swatch colour={item.colour} />
 							<Name text={item.key} />
-							<span class="number">{item.words}</span>
+							<AlignedNumber words={item.words} room={room} />
 						</button>
 					))}
 				</div>
@@ -143,6 +144,38 @@ function Name({ text }: { text: string }) {
 	);
 }
 
+/** A number in words: its whole part, its decimals, and its unit. */
+const PARTS = /^(-?\d[\d\s]*?)(\.\d+)?(\s*[^\d\s.].*)?$/;
+
+/** The longest decimals of a list's numbers, and all their units in a line each. */
+interface Room {
+	decimals: string;
+	units: string;
+}
+
+/** The room that numbers need after their whole part, so that all of a list have their points below each other. */
+export function roomOf(words: readonly string[]): Room {
+	const parts = words.map((each) => PARTS.exec(each) ?? []);
+	const decimals = parts.map((each) => each[2] ?? "");
+	return {
+		decimals: decimals.reduce((one, other) => (other.length > one.length ? other : one), ""),
+		units: [...new Set(parts.map((each) => each[3] ?? ""))].join("\n"),
+	};
+}
+
+/** A number with its point below that of the others in its list; other words as they are. */
+function AlignedNumber({ words, room }: { words: string; room: Room }) {
+	const parts = PARTS.exec(words);
+	if (!parts) return <span class="number">{words}</span>;
+	return (
+		<span class="number">
+			{parts[1]}
+			{room.decimals && <span data-room={room.decimals}>{parts[2]}</span>}
+			<span data-room={room.units}>{parts[3]}</span>
+		</span>
+	);
+}
+
 /** Items in an order that was there before, new ones last: nothing moves under the pointer or the keys. */
 export function held(items: readonly Item[], order: readonly string[]): Item[] {
 	const place = new Map(order.map((key, i) => [key, i]));
@@ -167,7 +200,7 @@ export const Drills = ({ label, children }: { label: string; children: Component
 		</fieldset>
 	);
 
-/** The handle of a row: it opens the menu of what can be asked next. */
+/** The handle of a row: it opens the menu of next steps. */
 export function Drill({ name, row, open }: { name: string; row: number; open: (x: number, y: number) => void }) {
 	const words = `Break down ${visible(name)}`;
 	return (
@@ -209,7 +242,7 @@ export function walk(event: KeyboardEvent): void {
 	event.stopPropagation();
 }
 
-/** The colour of a value, nothing where it has none. */
+/** The colour of a value; null if it has none. */
 export function Swatch({ colour }: { colour: string }) {
 	return (
 		<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">

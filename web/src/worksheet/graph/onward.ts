@@ -124,7 +124,7 @@ function throughputOf({ name, by }: Target, statistic: string, catalogue: readon
 
 const familyOf = (name: string): string => name.replace(/\.bytes$/, ".ops");
 
-/** Why a statistic can't be held to a field and broken down by another; "" where it can. */
+/** Why a statistic can't be restricted to a field and broken down by another; "" if it can. */
 function lacks(entry: StatisticFacts, field: string, by: string): string {
 	if (!entry.available) return entry.why_not;
 	const reason = (wanted: string) =>

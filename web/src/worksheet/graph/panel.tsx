@@ -151,7 +151,7 @@ function valueWords(value: number | null, answer: Numbered): string {
 	return value === null ? "no I/O" : percentileWords(value, answer);
 }
 
-/** The values of another field than the map's: they are asked for, of all that is shown or of the selected second. */
+/** The values of a field other than that of the map, requested for everything shown or for the selected second. */
 function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	const base = useRested(() => wordsOf(spec), 150, [spec]);
 	const at = second ? cursor.value : null;
@@ -177,7 +177,7 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		const wished = (key: string) => spec.mode === "rainbow" || spec.highlights.includes(key);
 		const list = ordered.map((item) => {
 			if (coloured.has(item.key)) return { ...item, colour: colourOfName(spec.by, item.key) };
-			// there are not enough colours to tell it apart: it is among the grey
+			// there are not enough colours to distinguish it: it is grey
 			return coloured.size > 0 && wished(item.key) ? { ...item, colour: REST } : item;
 		});
 		const { others } = suits;

@@ -73,7 +73,7 @@ function roundTime(value: number): number {
 		.reduce((one, other) => (distance(other) < distance(one) ? other : one));
 }
 
-/** A bound of a range in few digits: the mark of the axis that it lies on. */
+/** A bound of a range in few digits: the nearest mark of the axis. */
 export function boundWords(value: number, unit: Unit): string {
 	if (unit !== "ns" || value <= 0) return quantity(value, unit, 3);
 	const round = roundTime(value);
@@ -104,7 +104,7 @@ function roundBuckets(bounds: readonly number[], inner: readonly number[]): numb
 }
 
 /**
- * The first bucket of each range: round times, octaves of others where these are few enough, otherwise of about one height.
+ * The first bucket of each range: round times; octaves of other values if these are few enough, otherwise equal heights.
  */
 function startsOf(bounds: readonly number[], bottom: number, top: number, axis: Axis, unit: Unit): number[] {
 	const inner = Array.from({ length: top - bottom - 1 }, (_, i) => bottom + 1 + i);

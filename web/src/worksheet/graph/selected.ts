@@ -5,7 +5,7 @@ import { type Numbered, valuesOf } from "../../canvas/lines";
 /** A moment since 1970 in ns is so many ns off at most. */
 const OFF = 512;
 
-/** How a selected time lies in an answer: outside of it, as one of its columns, or as several of them or a part of one. */
+/** The position of a selected time in an answer: outside, one of its columns, or several columns or a part of one. */
 export function placeIn(answer: Numbered, at: Span): number | "outside" | "other" {
 	const { t0_ns, interval_ns } = answer;
 	const columns = valuesOf(answer).length;

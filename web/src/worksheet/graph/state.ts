@@ -11,11 +11,11 @@ export interface Mark {
 	until: number;
 	low: number;
 	high: number;
-	/** Whether it is of a map, whose values it narrows. */
+	/** Whether it belongs to a map and narrows its values. */
 	mapped?: boolean;
 }
 
-/** A menu of steps, and where it is open (CSS pixels of the window). */
+/** A menu of steps, and its position (CSS pixels of the window). */
 export interface Opened {
 	x: number;
 	y: number;
@@ -94,7 +94,7 @@ export function forget(id: string): void {
 	hover.value = null;
 }
 
-/** Begin anew: the graph shows another recording or statistic, of which nothing is marked, chosen or held yet. */
+/** Reset: the graph shows another recording or statistic, without marks, choices or held values. */
 export function renew(id: string): void {
 	const state = stateOf(id);
 	batch(() => {

@@ -35,7 +35,7 @@ export function failed<T>(before: Known<T>, error: unknown, key: string, about: 
 	return { found: null, key, about, problem: (error as Error).message };
 }
 
-/** What is known of the question that is asked now: nothing where the answer is about something else. */
+/** The state of the current question; empty if the answer is about another one. */
 export function foundOf<T>(known: Known<T>, words: Words | null): Pick<Asked<T>, "found" | "problem"> {
 	if (!words || known.about !== aboutOf(words)) return { found: null, problem: "" };
 	return { found: known.found, problem: known.problem };

@@ -22,7 +22,7 @@ import "./who.css";
 const MOST = 8;
 /** A dimension in which so little is apart is not worth a table. */
 const TELLING = 0.005;
-/** A marked part is asked about when it has rested so long, in ms. */
+/** A question about a marked part is sent after this time without a change, in ms. */
 const REST = 200;
 
 /** What was marked: in a graph, or in its difference from another time, which begins `shift` ns later. */
@@ -30,7 +30,7 @@ export interface Marked {
 	spec: GraphSpec;
 	/** The id of the state that holds the mark. */
 	marks?: string;
-	/** The map that it is of, null where it is of none. */
+	/** The map of the part; null if it has none. */
 	map: HeatMapGroup | null;
 	shift?: number;
 }
@@ -44,7 +44,7 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 	const mark = useMemo(() => here && { ...here, from: here.from + moved, until: here.until + moved }, [here, moved]);
 	const unit = map && map.y !== "utilization" ? map.unit : null;
 	const box = useMemo(() => (mark && unit !== null ? boxWords(mark, unit) : null), [mark, unit]);
-	// while a part is still being marked nothing is asked
+	// no question is sent while a part is being marked
 	const words = useRested(() => box && whoWords(spec, box, moved), REST, [spec, box, moved], Number.POSITIVE_INFINITY);
 	const { found, stale, problem } = useAsked<Who>("who", box && words, 0, true);
 	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words[name] !== value);

@@ -48,7 +48,7 @@ export function AlertsPage() {
 		const timer = setInterval(look, EVERY);
 		return () => clearInterval(timer);
 	}, []);
-	// what had the focus goes with the form, or with the row: it is where one goes on
+	// the focused element is removed with the form or row: focus the place to continue
 	const goTo = (row: Element | null | undefined, button: string) =>
 		(row?.querySelector<HTMLElement>(button) ?? home.current?.querySelector<HTMLElement>("form input"))?.focus();
 	const rows = () => [...(home.current?.querySelectorAll<HTMLElement>("[data-alert]") ?? [])];

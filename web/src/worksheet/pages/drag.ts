@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Follow a pointer from where it went down until it is let go, also outside of the element that it is on. */
+/** Follow a pointer from press to release, also outside of its element. */
 export function follow(event: PointerEvent, move: (now: PointerEvent) => void): void {
 	const home = event.currentTarget as HTMLElement;
 	home.setPointerCapture(event.pointerId);

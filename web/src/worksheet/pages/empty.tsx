@@ -5,6 +5,7 @@ import { Thumbnail } from "../../heatmap/thumbnail";
 import { titleOf } from "../../lib/titles";
 import { choicesOf, suggestions } from "../choices";
 import { opened } from "../dialogs/dialogs";
+import "./empty.css";
 import { offerOddities, SEARCHED, searchOddities } from "./odd";
 
 const WORDS: Record<string, [string, string]> = {

@@ -10,7 +10,7 @@ import { sourcesOf } from "../graph/drill";
 import { type Item, stateOf } from "../graph/state";
 import { spanWords } from "../times";
 
-/** A service's refusal of what is asked of it. */
+/** A refused request. */
 const USAGE = 400;
 
 /** A graph's numbers, as `iolab query --format csv` prints them; of too many values those that the graph names, which is said. */
@@ -114,7 +114,7 @@ export function exportPng(home: HTMLElement, spec: GraphSpec): void {
 	);
 }
 
-/** Colours with what they stand for, one below the other. */
+/** Colours with their meanings, one below the other. */
 function paintList(context: CanvasRenderingContext2D, list: readonly Item[], left: number, top: number): void {
 	const ink = context.fillStyle;
 	const measure = (text: string) => context.measureText(text).width;

@@ -18,7 +18,7 @@ const VIEWS: { view: View; title: string; about: string }[] = [
 	{ view: "alerts", title: "Alerts", about: "Alerts (A)" },
 ];
 
-/** What is looked at: the recording and the worksheet, with what can be done with them. */
+/** The recording and the worksheet, with their actions. */
 export function Header() {
 	return (
 		<header class="top">

@@ -33,7 +33,7 @@ export function ordered(kept: readonly KeptFacts[], order: Order): readonly Kept
 	return kept.toSorted((one, other) => (order.down ? value(other) - value(one) : value(one) - value(other)));
 }
 
-/** Statistics that outlive the events: since when, how large, what they cost; paused, gone on with, pruned, dropped, added. */
+/** Statistics that outlive the events: since when, size, cost; they can be paused, continued, pruned, dropped and added. */
 export function KeptPage() {
 	const { recording } = sheet.value;
 	const [answered, setAnswered] = useState<Kept | null>(null);
@@ -57,7 +57,7 @@ export function KeptPage() {
 	};
 	const look = () => {
 		const before = changes.current;
-		// what was looked at before a change tells no more what is
+		// data read before a change is no longer valid
 		return attempt(
 			() => ask<Kept>("kept", { recording }),
 			setProblem,
@@ -252,7 +252,7 @@ function Prune({ until, prune, over }: { until: number; prune: (more: Older) => 
 	);
 }
 
-/** How far a tier goes back, in ns: its first and last sums may reach beyond what they are of; 0 where it holds nothing. */
+/** How far a tier goes back, in ns: its first and last sums may extend beyond the data; 0 if it is empty. */
 export function reach(
 	{ first_ns, until_ns }: KeptFacts["tiers"][number],
 	kept: Pick<KeptFacts, "since_ns" | "until_ns">,

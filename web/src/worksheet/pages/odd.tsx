@@ -103,7 +103,7 @@ export function showOddity(oddity: Oddity, change: OddChange | undefined = oddit
 	};
 }
 
-/** What is odd, the strongest first; nothing before it was asked for. */
+/** Oddities, the strongest first; nothing before the first request. */
 export function OdditiesPanel() {
 	const found = search.value;
 	const home = useRef<HTMLElement>(null);

@@ -8,9 +8,10 @@ import { lineOf, markSpan, marks, wordsOf } from "../marks";
 import { showSpan, showWhole } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
 import { follow } from "./drag";
+import "./overview.css";
 import { StripChart, stripLabel, stripWords, useStrip } from "./strip-chart";
 
-/** The part that is shown can be moved where it is less than this share of the strip: a live recording grows after all was shown. */
+/** The shown part can be moved if it is less than this share of the strip: a live recording grows after all was shown. */
 const HANDLE = 0.95;
 
 /** What is shown after one end of it was dragged to a moment. */
@@ -126,7 +127,7 @@ function Windows() {
 	);
 }
 
-/** Where a span lies on the strip. */
+/** The position of a span on the strip. */
 function place(span: Span): Record<string, string> {
 	const all = whole.value;
 	const [from, until] = [span.from, span.until].map((at) => Math.min(1, Math.max(0, (at - all.from) / lengthOf(all))));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 
-/** The order of a table's rows: by which column, and whether the largest stands first; null as they come. */
+/** The order of the rows of a table: its column, and whether the largest is first; null for the original order. */
 export type Order = { by: string; down: boolean } | null;
 
 /** The order after a click on a column: the largest first, then the smallest, then as they come. */

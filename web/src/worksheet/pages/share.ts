@@ -26,7 +26,7 @@ const MOST = 256;
 export async function shareSheet(): Promise<void> {
 	sharing.value = true;
 	refused.value = "";
-	// the file holds averages: those are asked for while no second is selected
+	// the file has averages: they are requested while no second is selected
 	const selected = cursor.value;
 	cursor.value = null;
 	try {
@@ -45,7 +45,7 @@ export async function shareSheet(): Promise<void> {
 	}
 }
 
-/** When everything that the file holds has its answer, and nothing more is asked. */
+/** When all contents of the file have answers and no request is pending. */
 async function settled(): Promise<void> {
 	const begun = Date.now();
 	let quiet = Date.now();
@@ -78,7 +78,7 @@ export function questions(names: readonly string[]): string[] {
 		const statistic = words.get("statistic");
 		if (statistic === null || overviewQuestions.includes(name)) return true;
 		if (path === "difference" && !compare) return false;
-		// the values beside a map and its tree are of other breakdowns than the map's own
+		// the values next to a map and its tree are of other breakdowns than that of the map
 		const same = (one: string) =>
 			words.get("drawn") || path === "layers" ? one === statistic : brokenDown(one, "") === brokenDown(statistic, "");
 		const from = words.get("from");

@@ -23,7 +23,7 @@ const SOURCES = [
 	{ group: "nfs", name: "NFS calls" },
 	{ group: "app", name: "I/Os of programs" },
 ];
-/** Columns of the strip at most, pixels of a column at least, and how often a strip that grows is asked for, in ms. */
+/** Maximum columns of the strip, minimum pixels of a column, and interval of requests for a growing strip, in ms. */
 const COLUMNS = 1200;
 const WIDE = 2;
 const PACE = 10_000;
@@ -56,7 +56,7 @@ export interface Strip {
 /** What the strip asks for: a shared file holds it, whatever part of the time it shows. */
 export let overviewQuestions: readonly string[] = [];
 
-/** The rate and p99 of all that was recorded. p99 is asked for when the rate is known. */
+/** The rate and p99 of the whole recording. p99 is requested when the rate is known. */
 export function useStrip(): Strip {
 	const all = whole.value;
 	const source = SOURCES.find(({ group }) =>

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sources have in common that run another program during the load and write its output to
-a file."""
+"""Base of the sources that run another program during the load and write its output to a file."""
 
 from __future__ import annotations
 
@@ -16,18 +15,17 @@ from ..clock import Clock
 from ..hosts.base.host import Host, Process
 
 
-class Beside(ABC):
-    """One process, its output in one file, its errors in a hidden file that is removed where it
-    stays empty.
+class BackgroundProcess(ABC):
+    """One process: its output is in a file, its errors are in a hidden file that is removed if empty.
 
     Attributes:
         readings: whole readings in the file; lost: expected readings that are missing.
-        trouble: why it ended early, empty where it did not.
+        trouble: why it ended early; empty if it did not.
     """
 
     name: ClassVar[str]
     mark: ClassVar[re.Pattern[bytes]]
-    """What each reading has once."""
+    """A pattern that occurs once in each reading."""
     ended_by: ClassVar[Signals] = Signals.SIGTERM
 
     def __init__(self, interval: int, host: Host, clock: Clock) -> None:
@@ -40,22 +38,22 @@ class Beside(ABC):
         self.trouble = ""
 
     def due(self) -> float:
-        """When to look next whether it lives."""
+        """Time of the next check whether the process runs."""
         return self._seen + self._interval
 
     def poll(self) -> None:
-        """Look whether it lives."""
+        """Check whether the process runs."""
         if self._process is None or self._clock.monotonic() < self.due() - 1e-9:
             return
         self._seen = self._clock.monotonic()
         self._look(self._process)
 
     def latest(self) -> Mapping[str, float]:
-        """Nothing: what it writes is read when the run is over."""
+        """Empty: the output is read after the run."""
         return {}
 
     def stop(self) -> None:
-        """End it where it still runs, and count what it wrote with the expected number."""
+        """End the process if it runs, and compare the number of readings with the expected number."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -74,7 +72,7 @@ class Beside(ABC):
                 self._errors.unlink()
 
     def _begin(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
-        """Start it; RunError where it can't be started."""
+        """Start the process; RunError if it can't be started."""
         self.readings = self.lost = 0
         self.trouble = ""
         self._log, self._errors = log, log.parent / f".{self.name}.stderr"
