@@ -256,9 +256,9 @@ class Events:
             return read(events, more, interval_ns=counts.interval_ns)
 
         fields = (
-            dimensions([self._held], counts, part)[0]
+            dimensions([self._held], counts, part, conditions)[0]
             if isinstance(self._held, Trace)
-            else dimensions_of([self._held], counts, part)[0]
+            else dimensions_of([self._held], counts, part, conditions)[0]
         )
 
         def who_is(rectangle: Rectangle) -> Who:

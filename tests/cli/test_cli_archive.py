@@ -78,6 +78,8 @@ def test_push_list_status_and_fetch(
         (("status", "s3://bucket/x"), 2),
         (("status", "archive:/srv/archive"), 2),
         (("status", "db1:/srv/archive"), 2),
+        (("status", ""), 2),
+        (("status", "catalog:"), 2),
         (("push", "absent", "archive"), 3),
         (("fetch", "absent", "-o", "x"), 3),
         (("push", "absent", "archive", "--every", "never"), 2),
@@ -180,6 +182,11 @@ def test_heat_maps_of_an_archive(
     assert asked(capsys, "heatmap", fleet, "--where", "host=db1,db2,op=read", "--screen", "text")
     asked(capsys, "heatmap", fleet, "--where", "host=db2", "-o", str(tmp_path / "db2.html"))
     assert (tmp_path / "db2.html").stat().st_size > 10_000
+    # a field of a condition has other values, which are no parts of the map
+    asked(
+        capsys, "heatmap", fleet, "--where", "host=db2,op=read", "-o", str(tmp_path / "read.html")
+    )
+    assert (tmp_path / "read.html").stat().st_size > 10_000
 
 
 def test_outliers_are_ranked(fleet: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,6 +203,7 @@ def test_outliers_are_ranked(fleet: str, capsys: pytest.CaptureFixture[str]) -> 
         (2, ["query", "ARCHIVE", "io.ops[host=db9]"]),
         (2, ["query", "ARCHIVE", "io.ops[host>db1]"]),
         (2, ["query", "ARCHIVE", "io.ops", "--follow"]),
+        (2, ["query", "archive:", "io.ops"]),
         (2, ["query", "ARCHIVE", "io.ops", "--from", "1h"]),
         (3, ["query", "archive:/nowhere", "io.ops"]),
         (2, ["heatmap", "ARCHIVE", "--where", "host=db9"]),

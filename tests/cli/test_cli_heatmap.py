@@ -94,6 +94,7 @@ def test_a_picture_is_light_or_dark(
 
 def test_conditions_crop_range_and_scales(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 000 I/Os over" in done(capsys, "heatmap", trace, "--where", "op=write")
+    done(capsys, "heatmap", trace, "--where", "op=write", "-o", trace.with_suffix(".html"))
     assert "2 000 I/Os (50 %) above the crop" in done(capsys, "heatmap", trace, "--crop", "50%")
     assert "2 000 I/Os (50 %) above" in done(
         capsys, "heatmap", trace, "--y-range", "0..1ms", "--y-scale", "linear"

@@ -351,6 +351,12 @@ class Archive:
 def check_address(url: str) -> None:
     """UsageError where `url` can be no archive, or a package that it needs is not installed. The
     store is not asked."""
+    if url.removeprefix(SCHEME) in ("", "file://"):
+        raise UsageError(
+            "names no archive",
+            where=url or "archive",
+            hint="a directory, s3://BUCKET/PREFIX or catalog:NAME",
+        )
     needed = [("pyiceberg.catalog", "PyIceberg", "archive")]
     if url.startswith(S3):
         needed.append(("boto3", "boto3", "archive-s3"))

@@ -84,6 +84,11 @@ def test_whose_they_are_adds_up(made: Trace) -> None:
     assert len(devices) == 9
     assert devices["other"].total == 20 - 6
 
+    written = Trace(made.path, where={"op": ["write"]})
+    whole = written.counts("latency")
+    found, _ = dimensions([written], whole, read, written.where)
+    assert all(sum(part.total for _, part in item.parts) == 500 for item in found)
+
 
 @settings(max_examples=60, deadline=None)
 @given(

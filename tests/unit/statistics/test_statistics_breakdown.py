@@ -23,12 +23,13 @@ QUESTION = Question(span=(START - 5 * SECOND, START + 10 * SECOND), interval_ns=
 
 
 def parts_of(
-    recording: Recording, whole: HeatCounts, y: Any, weight: Any
+    recording: Recording, whole: HeatCounts, y: Any, weight: Any, conditions: Where | None = None
 ) -> dict[str, dict[str, HeatCounts]]:
     def read(each: Recording, where: Where) -> HeatCounts:
-        return heat(each, y, replace(QUESTION, weight=weight), where=where, kept=False)
+        both = {**(conditions or {}), **where}
+        return heat(each, y, replace(QUESTION, weight=weight), where=both, kept=False)
 
-    found, left = dimensions_of([recording], whole, read)
+    found, left = dimensions_of([recording], whole, read, conditions)
     assert not left
     return {dimension.name: dict(dimension.parts) for dimension in found}
 
@@ -54,6 +55,14 @@ def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
         assert all((part.count > 0).all() and part.events >= 0 for part in parts.values())
         assert sum(part.total for part in parts.values()) == whole.total
         assert sum(part.events for part in parts.values()) == whole.events
+
+    conditions = {"op": ["read", "trim"], "device": ["sda"]}
+    whole = heat(recording, y, replace(QUESTION, weight=weight), where=conditions, kept=False)
+    found = parts_of(recording, whole, y, weight, conditions)
+    assert "device" not in found
+    assert set(found["op"]) <= {"read", "trim"}
+    for parts in found.values():
+        assert sum(part.total for part in parts.values()) == whole.total > 0
 
 
 @pytest.mark.slow

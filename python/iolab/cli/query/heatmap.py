@@ -225,6 +225,7 @@ def command(
                     question,
                     read,
                     unmatched,
+                    conditions,
                     parts=suffix == ".html",
                     before=against is None or selection.start is not None,
                 ),
@@ -374,6 +375,7 @@ def _maps(
     question: Question,
     reader: Callable[..., HeatCounts],
     unmatched: Callable[[Events, HeatCounts], HeatCounts],
+    where: Where,
     *,
     parts: bool,
     before: bool,
@@ -381,6 +383,7 @@ def _maps(
     """The sum of the counts of each set of traces, all on the same columns and buckets.
 
     Args:
+        where: conditions of the counts that `reader` reads.
         parts: also count by device, process, file and client.
         before: maps begin with the requested time. Maps that are compared begin with their first
             I/O unless a time was requested.
@@ -409,7 +412,7 @@ def _maps(
         for opened in traces:
             counts = unmatched(opened, counts)
         splits, too_large = (
-            _whose(traces, counts, partial(read, interval_ns=counts.interval_ns))
+            _whose(traces, counts, partial(read, interval_ns=counts.interval_ns), where)
             if parts and len(counts.count)
             else ([], [])
         )
@@ -420,7 +423,10 @@ def _maps(
 
 
 def _whose(
-    events: list[Events], counts: HeatCounts, read: Callable[[Events, Where], HeatCounts]
+    events: list[Events],
+    counts: HeatCounts,
+    read: Callable[[Events, Where], HeatCounts],
+    where: Where,
 ) -> tuple[list[Dimension], list[str]]:
     """Counts of each value of a dimension, and the dimensions that there are too many events
     for."""
@@ -429,12 +435,12 @@ def _whose(
 
     traces = [item for item in events if isinstance(item, Trace)]
     if len(traces) == len(events):
-        return dimensions(traces, counts, read)
+        return dimensions(traces, counts, read, where)
     recordings = [item for item in events if not isinstance(item, Trace)]
     return (
         ([], ["operations, devices and processes"])
         if traces
-        else dimensions_of(recordings, counts, read)
+        else dimensions_of(recordings, counts, read, where)
     )
 
 

@@ -254,13 +254,16 @@ class Dimension:
 
 
 def dimensions(
-    traces: Sequence[Trace], whole: HeatCounts, read: Callable[[Trace, Where], HeatCounts]
+    traces: Sequence[Trace],
+    whole: HeatCounts,
+    read: Callable[[Trace, Where], HeatCounts],
+    where: Where | None = None,
 ) -> tuple[list[Dimension], list[str]]:
     """Dimensions in which the traces have more than one value, and the names of those left out for
     the traces' size.
 
     `read` counts a trace under further conditions, on the whole's columns. One pass is made for
-    each value.
+    each value. `where`: conditions of the whole; other values are no part of it.
     """
     budget, size = BUDGET, sum(trace.path.stat().st_size for trace in traces)
     summaries = [trace.summary() for trace in traces]
@@ -270,6 +273,7 @@ def dimensions(
         for summary in summaries:
             for value, count in summary.names(name):
                 ios[value] = ios.get(value, 0) + count
+        ios = chosen(ios, name, where)
         values = sorted(ios, key=lambda value: (-ios[value], value))[:MOST]
         if not values or (
             len(values) == 1 and ios[values[0]] >= sum(summary.events for summary in summaries)
@@ -281,6 +285,12 @@ def dimensions(
         budget -= len(values) * size
         dimensions_found.append(dimension(name, values, traces, whole, read))
     return dimensions_found, left_out
+
+
+def chosen(counts: dict[str, int], name: str, where: Where | None) -> dict[str, int]:
+    """Counts of the values of a dimension that conditions name; all where they name none."""
+    values = (where or {}).get(name)
+    return {value: count for value, count in counts.items() if values is None or value in values}
 
 
 def dimension(

@@ -157,7 +157,7 @@ class Store:
             raise UsageError(
                 "has no recordings, results or histories" if not reasons else reasons[0],
                 where=paths[0],
-                hint="iolab record, run and import make some",
+                hint="iolab record, run and import make some, and archive:URL names an archive",
             )
 
     def refresh(self) -> None:

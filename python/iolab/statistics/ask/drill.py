@@ -12,7 +12,7 @@ from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts
 from ...recording.read.recording import Recording
-from ...recording.read.trace import MOST, Dimension, Trace, dimension
+from ...recording.read.trace import MOST, Dimension, Trace, chosen, dimension
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
 from ..language.fields import ANY, QUANTIZED, UTILIZATION, near
@@ -77,12 +77,14 @@ def dimensions_of(
     recordings: Sequence[Recording],
     whole: HeatCounts,
     read: Callable[[Recording, Where], HeatCounts],
+    where: Where | None = None,
 ) -> tuple[list[Dimension], list[str]]:
     """Fields in which the recordings have more than one value, and the names of those left out for
     the recordings' size.
 
     `read` counts a recording under further conditions, on the whole's columns. What a recording
     holds of other sources than the map's counts for nothing: a value without a count has no part.
+    `where`: conditions of the whole; other values are no part of it.
     """
     events = sum(
         sum(segment.sources.values())
@@ -94,7 +96,7 @@ def dimensions_of(
         if MOST * events > budget:
             unscanned.append(name)
             continue
-        totals = _totals(recordings, name)
+        totals = chosen(_totals(recordings, name), name, where)
         values = sorted(totals, key=lambda value, totals=totals: (-totals[value], value))[:MOST]  # type: ignore[misc]
         if len(totals) < 2:
             continue
