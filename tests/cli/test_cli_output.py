@@ -142,7 +142,7 @@ def test_units_and_precision(results: Path, capsys: pytest.CaptureFixture[str]) 
         "--precision",
         "1",
     )
-    assert "(us)" in text
+    assert "(µs)" in text
     assert "980.4" in text  # 1000 us over the geometric mean of 1.01, 1.02 and 1.03
 
 

@@ -510,7 +510,7 @@ class Catalogue:
     def _all_unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
         losses: list[Mapping[str, Any]] = []
         unknown: dict[int, str] = {
-            number: f"hot {kind} {number:06}: {words}"
+            number: f"{hot_file(Path(), number, kind)}: {words}"
             for number, words in self.damaged_hot(kind).items()
         }
         lost = [*self.lost_segments(kind), *(self._lost_maps if kind == "events" else ())]

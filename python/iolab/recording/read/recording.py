@@ -195,7 +195,7 @@ class Recording:
             (
                 hot_file(self.path, number, kind),
                 words,
-                losses.get(f"hot {kind} {number:06}: {words}", {}),
+                losses.get(f"{hot_file(Path(), number, kind)}: {words}", {}),
             )
             for number, words in catalogue.damaged_hot(kind).items()
         ]

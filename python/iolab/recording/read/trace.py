@@ -273,7 +273,7 @@ def dimensions(
         for summary in summaries:
             for value, count in summary.names(name):
                 ios[value] = ios.get(value, 0) + count
-        ios = chosen(ios, name, where)
+        ios = select(ios, name, where)
         values = sorted(ios, key=lambda value: (-ios[value], value))[:MOST]
         if not values or (
             len(values) == 1 and ios[values[0]] >= sum(summary.events for summary in summaries)
@@ -287,7 +287,7 @@ def dimensions(
     return dimensions_found, left_out
 
 
-def chosen(counts: dict[str, int], name: str, where: Where | None) -> dict[str, int]:
+def select(counts: dict[str, int], name: str, where: Where | None) -> dict[str, int]:
     """Counts of the values of a dimension that conditions name; all where they name none."""
     values = (where or {}).get(name)
     return {value: count for value, count in counts.items() if values is None or value in values}

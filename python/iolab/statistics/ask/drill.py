@@ -12,7 +12,7 @@ from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts
 from ...recording.read.recording import Recording
-from ...recording.read.trace import MOST, Dimension, Trace, chosen, dimension
+from ...recording.read.trace import MOST, Dimension, Trace, dimension, select
 from ..answers.answers import Stack
 from ..engine.snapshot import choose, snapshot
 from ..language.fields import ANY, QUANTIZED, UTILIZATION, near
@@ -96,7 +96,7 @@ def dimensions_of(
         if MOST * events > budget:
             unscanned.append(name)
             continue
-        totals = chosen(_totals(recordings, name), name, where)
+        totals = select(_totals(recordings, name), name, where)
         values = sorted(totals, key=lambda value, totals=totals: (-totals[value], value))[:MOST]  # type: ignore[misc]
         if len(totals) < 2:
             continue
