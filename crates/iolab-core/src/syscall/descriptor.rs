@@ -199,6 +199,11 @@ impl Description {
         self.file.borrow().seen.path.is_none()
     }
 
+    /// Whether it is known to be a file only from a read of /proc that was refuted: it may be a pipe.
+    pub fn is_unsure(&self) -> bool {
+        self.read_state.get() == ReadState::Refuted && self.guess.get() == Guess::File
+    }
+
     /// Set the file.
     pub fn identify(&self, file: Rc<File>) {
         self.delist();

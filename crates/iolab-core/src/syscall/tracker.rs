@@ -216,10 +216,6 @@ impl Tracker {
         for (mut row, description) in self.reads.released() {
             match (description.read_state.get(), description.guess.get()) {
                 (ReadState::Other, _) => continue,
-                (ReadState::Refuted, Guess::File) => {
-                    self.counts.unsure += 1;
-                    continue;
-                }
                 (ReadState::Refuted, Guess::Flags) => row.offset = None,
                 _ => {}
             }
@@ -566,6 +562,10 @@ impl Tracker {
 
     /// Deliver an I/O; without a description, its file is unknown.
     fn emit(&mut self, row: &Row, description: Option<&Rc<Description>>, emit_io: &mut dyn FnMut(&FileIo)) {
+        if description.is_some_and(|description| description.is_unsure()) {
+            self.counts.unsure += 1;
+            return;
+        }
         let file = description.map(|description| description.file());
         let seen = file.as_ref().map(|file| &file.seen);
         if seen.is_some_and(|seen| !seen.requested) {

@@ -151,6 +151,19 @@ proptest! {
     }
 }
 
+#[test]
+fn a_pipe_after_a_refuted_read_is_left_out() {
+    // found at random: /proc showed a file that was opened later, and a second read was not possible
+    const STEPS: &str = "0 247 0 0,0 0 0 0,0 23 0 2604,0 95 0 0,0 118 0 22749,0 250 0 0,0 98 0 0,0 79 0 0,0 250 0 0,0 97 0 1208,\
+        0 249 0 42068,0 104 16 8,0 137 46 17658,0 19 49 1,0 41 34 1,0 212 185 1,0 25 0 42486,0 5 0 456,0 2 0 625,0 5 0 64,\
+        484765307508258087 57 0 32235,0 9 29 0";
+    let step = |words: &str| {
+        let n: Vec<usize> = words.split(' ').map(|word| word.parse().unwrap()).collect();
+        (n[0], n[1] as u8, n[2] as u8, n[3] as u16)
+    };
+    check(&STEPS.split(',').map(step).collect::<Vec<_>>(), false, false).unwrap();
+}
+
 fn ios_of(work: impl FnOnce(&mut Kernel)) -> (Vec<TestIo>, Counts) {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     work(&mut kernel);
