@@ -160,7 +160,10 @@ def test_mistakes_are_one_line(
     assert "not a results directory" in failing(capsys, first, str(tmp_path / "empty"))[1]
     (tmp_path / "recording").mkdir()
     (tmp_path / "recording" / "recording.json").write_text("{}")
-    assert "compares a recording or trace with another one" in failing(capsys, first, str(tmp_path / "recording"))[1]
+    assert (
+        "compares a recording or trace with another one"
+        in failing(capsys, first, str(tmp_path / "recording"))[1]
+    )
     fio = next((made / "trees" / "B1").rglob("fio.json"))
     assert "only results directories" in failing(capsys, first, str(fio))[1]
     assert "no variant 'C'" in failing(capsys, first, second, "--baseline", "C")[1]

@@ -31,6 +31,7 @@ from .source_tree import (
     BUILD_NAME,
     BuildRequest,
     apply_patch,
+    explain_failure,
     fetch_sources,
     patch_digests,
     split_sources,
@@ -241,14 +242,8 @@ class BuildMaker:
                 (new / BUILD_FILE).write_text(
                     json.dumps(record.as_data(), indent=1) + "\n", "utf-8"
                 )
-            except shutil.Error as error:  # of copying a tree: a list of what failed
-                raise RunError(
-                    f"can't be built: {error.args[0][0][2]}", where=request.name
-                ) from None
             except OSError as error:
-                raise RunError(
-                    f"can't be built: {error.strerror or error}", where=request.name
-                ) from None
+                raise explain_failure(error, request.name) from None
             shutil.rmtree(place / "old", ignore_errors=True)
             if (place / "root").exists():
                 (place / "root").rename(place / "old")

@@ -28,6 +28,7 @@ from .recipe import Rig
 from .source_tree import (
     BUILD_NAME,
     BuildRequest,
+    explain_failure,
     file_digests,
     tree_digest,
 )
@@ -209,10 +210,8 @@ class HostBuildMaker:
                     text = json.dumps(record.as_data(), indent=1)
                     self._directory.put(f"{work}/new/{BUILD_FILE}", text)
                     self._directory.run(_INSTALL, "can't be installed", name)
-        except shutil.Error as error:  # of copying a tree: a list of failures
-            raise RunError(f"can't be built: {error.args[0][0][2]}", where=name) from None
         except OSError as error:
-            raise RunError(f"can't be built: {error.strerror or error}", where=name) from None
+            raise explain_failure(error, name) from None
         return record
 
     def _check(self) -> str:

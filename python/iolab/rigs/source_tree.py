@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -159,6 +160,18 @@ def file_digests(tree: Path) -> dict[str, str]:
 def tree_digest(files: Mapping[str, str]) -> str:
     """The digest of a tree by the digests of its files."""
     return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:32]
+
+
+def explain_failure(error: OSError, where: str) -> RunError:
+    """The error of a build whose files can't be read, copied or written. where: the build."""
+    # the error of copying a tree is a list of (source, target, text)
+    text = str(error.args[0][0][2]) if isinstance(error, shutil.Error) else str(error)
+    reason = error.strerror or re.sub(r"^\[Errno \d+\] ([^:]*).*$", r"\1", text, flags=re.DOTALL)
+    if reason == os.strerror(errno.ENOSPC):
+        hint = "make room and run the command again"
+        return RunError(f"can't be built: {reason}", where=where, hint=hint)
+    file = "" if error.filename is None else f"{visible(os.fsdecode(error.filename))}: "
+    return RunError(f"can't be built: {file}{reason}", where=where)
 
 
 def update_tree(fresh: Path, source: Path, manifest: Path) -> str:

@@ -279,14 +279,18 @@ def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(
         other.mkdir()
         raise shutil.Error(
             [
-                (str(one / "arc.o"), str(other / "arc.o"), "[Errno 28] No space left on device"),
+                (
+                    str(one / "arc.o"),
+                    str(other / "arc.o"),
+                    "[Errno 28] No space left on device: 'a' -> 'b'",
+                ),
                 ("b", "b", "the same"),
             ]
         )
 
     monkeypatch.setattr("shutil.copytree", full)
     with pytest.raises(
-        RunError, match=r"patched: can't be built: .*No space left on device$"
+        RunError, match=r"^patched: can't be built: No space left on device; make room and run"
     ) as error:
         maker.make(f"patched=2.3+{maker.directory}/fix.patch")
     assert "\n" not in str(error.value)

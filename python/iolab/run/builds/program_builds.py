@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +27,7 @@ from ...rigs.build import first_error
 from ...rigs.source_tree import (
     BuildRequest,
     apply_patch,
+    explain_failure,
     fetch_sources,
     file_digests,
     parse_request,
@@ -373,8 +373,5 @@ def _clear_errors(name: str) -> Iterator[None]:
     except RunError as error:
         message = error.message if error.where is None else f"{error.where}: {error.message}"
         raise RunError(message, where=where, hint=error.hint) from None
-    except shutil.Error as error:  # of copying a tree: a list of what failed
-        raise RunError(f"can't be built: {error.args[0][0][2]}", where=where) from None
     except OSError as error:
-        file = "" if error.filename is None else f"{visible(os.fsdecode(error.filename))}: "
-        raise RunError(f"can't be built: {file}{error.strerror or error}", where=where) from None
+        raise explain_failure(error, where) from None
