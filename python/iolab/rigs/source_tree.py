@@ -163,7 +163,7 @@ def tree_digest(files: Mapping[str, str]) -> str:
 
 
 def explain_failure(error: OSError, where: str) -> RunError:
-    """The error of a build whose files can't be read, copied or written. where: the build."""
+    """The error if files of a build can't be read, copied or written. where: the build."""
     # the error of copying a tree is a list of (source, target, text)
     text = str(error.args[0][0][2]) if isinstance(error, shutil.Error) else str(error)
     reason = error.strerror or re.sub(r"^\[Errno \d+\] ([^:]*).*$", r"\1", text, flags=re.DOTALL)
