@@ -115,13 +115,13 @@ def colours(page: Any, statistic: str) -> dict[str, int]:
         .first.evaluate("""canvas => {
         const {width, height} = canvas;
         const data = canvas.getContext('2d').getImageData(90, 10, width - 190, height - 60).data;
-        const found = {grey: 0, blue: 0, orange: 0};
+        const found = {grey: 0, green: 0, blue: 0};
         for (let i = 0; i < data.length; i += 4) {
             const [r, g, b] = [data[i], data[i + 1], data[i + 2]];
             if (Math.min(r, g, b) > 235) continue;
             if (Math.max(r, g, b) - Math.min(r, g, b) < 12) found.grey++;
+            else if (g > Math.max(r + 20, b)) found.green++;
             else if (b > r + 20) found.blue++;
-            else if (r > b + 20) found.orange++;
         }
         return found;
     }""")
@@ -188,7 +188,7 @@ def test_values_of_a_map_are_highlighted_alone_left_out_and_all_in_colour(show: 
     assert inked(page, LATENCY) < plain
     page.keyboard.press("r")
     told(page, LATENCY, 2)
-    until(page, lambda: min(colours(page, LATENCY)[hue] for hue in ("blue", "orange")) > 200)
+    until(page, lambda: min(colours(page, LATENCY)[hue] for hue in ("blue", "green")) > 200)
     picture(page, "rainbow")
     # whatever is shown, nothing on the page moves
     assert frame(page, LATENCY).bounding_box() == place
