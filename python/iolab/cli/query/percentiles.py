@@ -9,7 +9,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ..base.output import say, tell, tell_as, tell_json
-from .text import blocks, joined_maxima
+from .text import blocks, fit
 
 if TYPE_CHECKING:
     from ...heatmap.overlays import Tails
@@ -32,7 +32,9 @@ def tell_percentiles(asked: Statistic, counts: HeatCounts, name: str, style: str
 
     counts = counts.with_all_columns()
     lines = tails(
-        counts, where="--percentiles", hint="latency, size and queue have: io.ops[latency]"
+        counts,
+        where="--percentiles",
+        hint="use a map of latency, size or queue, such as io.ops[latency]",
     )
     notes = [*counts.assumptions, *lines.notes]
     if style == "csv":
@@ -98,13 +100,12 @@ def _as_text(asked: Statistic, counts: HeatCounts, lines: Tails, name: str) -> l
     room = columns_of_text()
     rows = [f"{'':6} {'overall':>9} {'largest':>9}  over time"]
     for title, overall, values in zip(TAIL_NAMES, lines.overall, lines.values, strict=True):
-        values, _ = joined_maxima(values, room)
+        values, joined = fit(values, room, largest=True)
         largest = float(np.nanmax(values))
         rows.append(
             f"{title:6} {quantity(float(overall), unit, 3):>9} {quantity(largest, unit, 3):>9}  "
             f"{blocks(values, largest)}"
         )
-    _, joined = joined_maxima(lines.values[0], room)
     length = quantity(joined * counts.interval_ns, "ns")
     return [
         head,

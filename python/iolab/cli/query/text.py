@@ -61,31 +61,22 @@ def blocks(values: Floats, most: float) -> str:
     )
 
 
-def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
+def fit(values: Floats, room: int, *, largest: bool = False) -> tuple[Floats, int]:
     """(values that fit into so many characters, how many columns became one): means of columns that
-    follow each other."""
+    follow each other, or the largest of them."""
     import numpy as np
 
     joined = max(1, -(-len(values) // max(1, room)))
     if joined == 1:
         return values, 1
     padded = np.concatenate([values, np.full(-len(values) % joined, np.nan)]).reshape(-1, joined)
-    finite = ~np.isnan(padded)
-    counts = finite.sum(axis=1)
-    sums = np.where(finite, padded, 0).sum(axis=1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), joined
-
-
-def joined_maxima(values: Floats, room: int) -> tuple[Floats, int]:
-    """(values that fit into so many characters, how many columns became one): the largest of columns
-    that follow each other."""
-    import numpy as np
-
-    joined = max(1, -(-len(values) // max(1, room)))
-    padded = np.concatenate([values, np.full(-len(values) % joined, np.nan)]).reshape(-1, joined)
     is_known = ~np.isnan(padded)
-    maxima = np.where(is_known, padded, -np.inf).max(axis=1)
-    return np.where(is_known.any(axis=1), maxima, np.nan), joined
+    counts = is_known.sum(axis=1)
+    if largest:
+        values = np.where(is_known, padded, -np.inf).max(axis=1)
+    else:
+        values = np.where(is_known, padded, 0).sum(axis=1) / np.maximum(counts, 1)
+    return np.where(counts > 0, values, np.nan), joined
 
 
 def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
@@ -109,7 +100,7 @@ def _series(answer: Series) -> list[str]:
     # a column at an end may be recorded in part alone
     inner = finite[1:-1] if len(finite) > 4 else finite
     most = float(finite.max())
-    columns, joined = _fitting(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
+    columns, joined = fit(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
     return [
         f"{blocks(columns, float(np.nanmax(columns)))}{_pace(answer, joined)}",
         f"min {_amount(float(inner.min()), answer.unit)}, mean {_amount(answer.mean, answer.unit)}, max {_amount(most, answer.unit)}",
@@ -135,8 +126,7 @@ def _stack(answer: Stack, top: int) -> list[str]:
     total = math.nan if is_averaged(answer) else answer.mean
     room = max(8, min(24, max(len(row.key) for row in rows)))
     labels = [
-        _fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0]
-        for row in rows
+        fit(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0] for row in rows
     ]
     most = max(
         (float(np.nanmax(values)) for values in labels if not np.isnan(values).all()), default=0.0

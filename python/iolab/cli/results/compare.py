@@ -196,7 +196,7 @@ def command(
     if any(is_events(path) for path in arms.paths):
         if not _is_plain(metric, baseline, layout, {}, numbers, subject.parts()):
             raise UsageError(
-                "of recordings there are --where and --format alone",
+                "recordings are compared with no other options than --where and --format",
                 where="compare",
                 hint="iolab compare BEFORE AFTER",
             )

@@ -53,7 +53,9 @@ def compare_events(paths: Sequence[Path], where: tuple[str, ...], style: str) ->
         )
     if style not in FORMATS:
         raise UsageError(
-            f"of recordings there is no {style}", where="--format", hint=f"there are {FORMATS}"
+            f"recordings are compared as {' or '.join(FORMATS)}, not as {style}",
+            where="--format",
+            hint="leave it out",
         )
     first, second = (open_path(path) for path in paths)
     by_source = differences(first, second, filters=filters_of(parse_where(where)))
