@@ -194,7 +194,9 @@ def command(
     from .compare_events import compare_events, is_events
 
     if any(is_events(path) for path in arms.paths):
-        if not _is_plain(metric, baseline, layout, {}, numbers, subject.parts()):
+        is_plain = _is_plain(metric, baseline, layout, {}, numbers, subject.parts())
+        of_runs = (subject.knee, subject.limits, published, arms.names, arms.match)
+        if not is_plain or any(of_runs) or numbers.precision is not None:
             raise UsageError(
                 "recordings are compared with no other options than --where and --format",
                 where="compare",
