@@ -2,6 +2,7 @@
 
 const waiting = new Set<() => void>();
 let frame = 0;
+let isClaimed = false;
 
 /** Call a function before the next picture of the page; several requests for one function are one call. All functions share one frame. */
 export function beforeNextFrame(draw: () => void): void {
@@ -12,8 +13,16 @@ export function beforeNextFrame(draw: () => void): void {
 /** Drop a request. */
 export const drop = (draw: () => void): boolean => waiting.delete(draw);
 
+/** Whether the caller may paint what takes long: the first one of each frame may. Several of them would make the frame late. */
+export function claimPaint(): boolean {
+	const isFree = !isClaimed;
+	isClaimed = true;
+	return isFree;
+}
+
 function run(): void {
 	frame = 0;
+	isClaimed = false;
 	const due = [...waiting];
 	waiting.clear();
 	for (const draw of due) {

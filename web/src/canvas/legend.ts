@@ -3,7 +3,7 @@ import type { ThemeColours } from "../generated/maps";
 import { FONT } from "./frame";
 import { countAt, type Scale } from "./scale";
 import type { Box } from "./spaces";
-import { quantity, type Unit } from "./ticks";
+import { quantity, thousands, type Unit } from "./ticks";
 
 /** What a map's colours say. `unit`: of what its cells hold. `lines`: names of the overlays that are drawn. `lift`: room kept free at the foot. */
 export interface Legend {
@@ -67,6 +67,6 @@ export function legendText(scale: Scale, level: number, signed: boolean, unit: U
 		? quantity(count, unit, 3)
 		: count < 10 && signed
 			? quantity(count, "", 3)
-			: Math.round(count).toLocaleString("en").replaceAll(",", " ");
+			: thousands(Math.round(count));
 	return signed ? `${level > 0 ? "+" : "-"}${text}` : text;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { LossesOfKind } from "../generated/maps";
+import { thousands } from "./ticks";
 
 /** Columns joined to cells of a drawing: the first one's column, how many are one, and how many cells there are. */
 interface Shape {
@@ -37,7 +38,7 @@ export function lostIn(lost: readonly LossesOfKind[], first: number, past: numbe
 export const lostWords = (lost: readonly Lost[]): string => lost.map(([kind, count]) => words(kind, count)).join(", ");
 
 function words(kind: Lost[0], count: number): string {
-	const many = count === 0 ? "an unknown number of" : count.toLocaleString("en").replaceAll(",", " ");
+	const many = count === 0 ? "an unknown number of" : thousands(count);
 	const of = (one: string, more: string) => `${many} ${count === 1 ? one : more}`;
 	if (kind === "unpaired") return of("unmatched issue or completion event", "unmatched issue or completion events");
 	return `${of("record", "records")} ${kind === "damaged" ? "could not be read" : count === 1 ? "was lost" : "were lost"}`;

@@ -39,6 +39,12 @@ export function quantity(value: number, unit: Unit, digits = 4): string {
 	return `${written(value / scale, digits)} ${symbol}`.trimEnd();
 }
 
+// one format for all: toLocaleString makes a new one for each number
+const ENGLISH = new Intl.NumberFormat("en");
+
+/** A whole number in groups of three. */
+export const thousands = (count: number): string => ENGLISH.format(count).replaceAll(",", " ");
+
 /** A number of five digits and more in groups of three. */
 export const grouped = (number: string): string =>
 	number.replace(/^-?\d{5,}/, (digits) => digits.replaceAll(/\B(?=(\d{3})+$)/g, " "));

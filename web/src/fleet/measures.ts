@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { quantity } from "../canvas/ticks";
+import { quantity, thousands } from "../canvas/ticks";
 import type { FleetAnswer, FleetHost } from "../generated/api";
 
 export type Measure = FleetAnswer["measure"];
@@ -16,8 +16,7 @@ interface Facts {
 	words: (value: number) => string;
 }
 
-const rounded = (value: number): string =>
-	value < 10 ? quantity(value, "", 3) : Math.round(value).toLocaleString("en").replaceAll(",", " ");
+const rounded = (value: number): string => (value < 10 ? quantity(value, "", 3) : thousands(Math.round(value)));
 
 export const MEASURES: Readonly<Record<Measure, Facts>> = {
 	p99: {

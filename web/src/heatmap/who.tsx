@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Area } from "../canvas/spaces";
-import { quantity, UNITS } from "../canvas/ticks";
+import { quantity, thousands, UNITS } from "../canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 import { who } from "./attribution";
 
@@ -44,7 +44,7 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 /** A count of I/Os, the time spent in them, or the bytes that they moved. */
 export function amount(group: Pick<HeatMapGroup, "weight">, value: number): string {
 	if (group.weight !== "count") return quantity(value, UNITS[group.weight]);
-	return `${value.toLocaleString("en").replaceAll(",", " ")} I/O${Math.abs(value) === 1 ? "" : "s"}`;
+	return `${thousands(value)} I/O${Math.abs(value) === 1 ? "" : "s"}`;
 }
 
 /** A share with two digits. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { quantity } from "../canvas/ticks";
+import { quantity, thousands } from "../canvas/ticks";
 
 /** "2026-03-01 12:00", in UTC; "" where the time is not known. */
 export const dateWords = (ns: number | null): string =>
@@ -24,4 +24,4 @@ export const cellWords = (variant: string, factors: Record<string, unknown>): st
 
 /** "1 study", "2 studies". */
 export const countWords = (count: number, singular: string, plural = `${singular}s`): string =>
-	`${count.toLocaleString("en").replaceAll(",", " ")} ${count === 1 ? singular : plural}`;
+	`${thousands(count)} ${count === 1 ? singular : plural}`;

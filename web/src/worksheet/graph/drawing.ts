@@ -26,7 +26,7 @@ import {
 	timeMarks,
 	within,
 } from "../../canvas/frame";
-import { beforeNextFrame, drop } from "../../canvas/frames";
+import { beforeNextFrame, claimPaint, drop } from "../../canvas/frames";
 import { Heat } from "../../canvas/heat";
 import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/lost";
 import { Plate } from "../../canvas/overscan";
@@ -96,8 +96,12 @@ export function drawingOf(
 	};
 	const ask = () => beforeNextFrame(draw);
 	const draw = () => {
-		const { spec, content, marks } = now();
+		const { spec, content: latest, marks } = now();
 		const isMoving = moves(spec).peek();
+		// while graphs are dragged, the picture before is moved until it is this graph's turn to paint the next one
+		const waits = isMoving && known !== null && latest !== null && latest !== known && !claimPaint();
+		const content = waits ? known : latest;
+		if (waits) ask();
 		// reading it makes the browser lay out what changed in this frame
 		if (!isMoving || !layout) layout = layoutOf(place);
 		const { width, zoom, room } = layout;
@@ -122,9 +126,12 @@ export function drawingOf(
 		const look = { box, span, colours: theme };
 		if (content) {
 			if (content !== known) version++;
-			if ((!isMoving || content !== known) && content.settle(span, box)) version++;
-			known = content;
+			if (!isMoving || content !== known) {
+				if (content.settle(span, box)) version++;
+				tellOutside(spec.id, content);
+			}
 		}
+		known = content;
 		const isLossy = content !== null && anyLost(content.lost);
 		const about = [content, version, theme, ratio, canvas.width, canvas.height];
 		// a strip of losses moves with time, and its name is next to it
@@ -145,7 +152,6 @@ export function drawingOf(
 			paintBlank(context, bordering, blank, content?.compared ? "one of them not recorded" : "not recorded");
 		});
 		if (content) {
-			tellOutside(spec.id, content);
 			within(context, box, () => {
 				plate.draw(context, content, version, { ...look, ratio });
 				const state = stateOf(spec.id);

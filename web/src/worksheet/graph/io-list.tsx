@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import { type GraphSpec, sheet, whole } from "../../api/worksheet";
-import { quantity, type Unit } from "../../canvas/ticks";
+import { quantity, thousands, type Unit } from "../../canvas/ticks";
 import type { IoList as Answer, SingleIo } from "../../generated/api";
 import { visible } from "../../lib/names";
 import { momentWords, spanWords } from "../times";
@@ -10,7 +10,7 @@ import { IoTimeLine, processWords } from "./io-time-line";
 import "./io-list.css";
 import { type Mark, stateOf } from "./state";
 import { useAsked } from "./use-answer";
-import { rowWords, thousands } from "./values";
+import { rowWords } from "./values";
 import { boxWords } from "./who";
 
 /** I/Os of a page. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
+import { thousands } from "../../canvas/ticks";
 import { unrecorded } from "../recorded";
 import { Drill, Drills, Foot, walk } from "./list";
 import { type Row, rangeWords, rowsOf, secondsOf } from "./rows";
 import { stateOf } from "./state";
 import { useRested } from "./use-answer";
-import { chosenSum, counted, rowWords, thousands } from "./values";
+import { chosenSum, counted, rowWords } from "./values";
 
 /** Ranges of a map's values: two of them bound what is zoomed to. */
 export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { grouped, quantity, UNITS, type Unit } from "../../canvas/ticks";
+import { grouped, quantity, thousands, UNITS, type Unit } from "../../canvas/ticks";
 import type { HeatMapGroup } from "../../generated/maps";
 
 /** A value in its readable unit: per second, a level, or a share. */
@@ -21,9 +21,6 @@ export function amount(total: number, unit: string): string {
 
 /** What a map is of, as far as that says what it counts. */
 type Counted = { y: string } & Partial<Pick<HeatMapGroup, "weight">>;
-
-/** A whole number in groups of three. */
-export const thousands = (count: number): string => count.toLocaleString("en").replaceAll(",", " ");
 
 /** What cells of a map hold: I/Os of most, the bytes of these, devices or processors by utilization. */
 export function counted(count: number, { y, weight = "count" }: Counted): string {

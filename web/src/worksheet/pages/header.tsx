@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { unreachable } from "../../api/answer-cache";
 import { behind, facts, recording, recordings, sheetName, tick } from "../../api/worksheet";
-import { quantity } from "../../canvas/ticks";
+import { quantity, thousands } from "../../canvas/ticks";
 import { visible } from "../../lib/names";
 import { theme, toggleTheme } from "../../lib/theme";
 import { toggleZone, zone, zoneWords } from "../../lib/zone";
 import { alerts, alertValue, raised } from "../alerts-now";
 import { opened } from "../dialogs/dialogs";
-import { thousands } from "../graph/values";
 import { marks } from "../marks";
 import { choose, offline, refuse, type View, view } from "../session";
 import { shareSheet, sharing } from "./share";

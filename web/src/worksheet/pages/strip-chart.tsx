@@ -9,11 +9,11 @@ import { timeTicks } from "../../canvas/clock";
 import { hueOf, placeOf } from "../../canvas/hues";
 import { flooring, leastOf, mostOf, recordedPart, wholeColumns } from "../../canvas/lines";
 import type { YScale } from "../../canvas/spaces";
-import { quantity } from "../../canvas/ticks";
+import { quantity, thousands } from "../../canvas/ticks";
 import type { PercentilesAnswer, SeriesAnswer } from "../../generated/api";
 import { theme } from "../../lib/theme";
 import { useAsked } from "../graph/use-answer";
-import { rate, thousands } from "../graph/values";
+import { rate } from "../graph/values";
 import { lengthOf, momentWords } from "../times";
 
 /** The lane of the rate is of the first of these that was recorded, and that of p99 of its latencies. */
