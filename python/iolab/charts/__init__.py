@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by
+"""Charts: values in, `Chart` out. Imported where a chart is wanted, never by
 `import iolab` alone."""
 
 from .bars import bars

@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import altair as alt
-
 from ..compare.model import Cell, Comparison
 from ..errors import UsageError
 from ..metrics import joint_title
 from ..verdict import Level
 from .base import words
 from .base.axes import ValueAxis, value_axis
-from .base.drawing import Layer, layer
+from .base.drawing import Spec, channel, layer
 from .base.loads import key_text, load_axis
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .base.panels import panels
 from .lines import at, colours
 from .over_load import LinePlace, line_places
@@ -24,7 +22,6 @@ from .over_load import LinePlace, line_places
 _HALVES = ("rate", "latency")
 
 
-@skip_checks
 def bars(rate: Comparison, latency: Comparison, lines: str | None = None) -> Chart:
     """A bar of the rate and a marker of the latency at each level of the row factor, variants next
     to each other, in panels by column and table factors.
@@ -62,8 +59,8 @@ def bars(rate: Comparison, latency: Comparison, lines: str | None = None) -> Cha
     division = panels(list(dict.fromkeys(place.panel for place in places)), columns=columns)
     picture = division.draw(
         [
-            alt.LayerSpec(layer=part)
-            for part in _layers(
+            Spec(layer=layers)
+            for layers in _layers(
                 _ordinal(x.title, rate, division.width), y_of_half, division.height, groups, data
             )
         ],
@@ -97,17 +94,17 @@ def _values(comparison: Comparison) -> Iterable[float | None]:
         yield from (cell.estimate.value, cell.estimate.low, cell.estimate.high)
 
 
-def _ordinal(title: str, rate: Comparison, width: int) -> alt.X:
+def _ordinal(title: str, rate: Comparison, width: int) -> Spec:
     """Levels as words at equal distances: bars need room of equal width."""
     labels = [key_text(level) for level in rate.row_levels]
     longest = max(map(len, labels), default=0)
     is_turned = longest * 6.4 + 4 > width / max(len(labels), 1)
-    return alt.X(
+    return channel(
         "x:N",
         title=title or None,
         sort=labels,
-        scale=alt.Scale(domain=labels, paddingInner=0.25, paddingOuter=0.15),
-        axis=alt.Axis(labelAngle=-45 if is_turned else 0, grid=False),
+        scale=Spec(domain=labels, paddingInner=0.25, paddingOuter=0.15),
+        axis=Spec(labelAngle=-45 if is_turned else 0, grid=False),
     )
 
 
@@ -151,40 +148,40 @@ def _row(cell: Cell, comparison: Comparison, levels: dict[str, object]) -> Row:
 
 
 def _layers(
-    x: alt.X,
+    x: Spec,
     y_of_half: dict[str, ValueAxis],
     height: int,
     groups: list[str],
     data: list[dict[str, object]],
-) -> tuple[list[Layer], list[Layer]]:
+) -> tuple[list[Spec], list[Spec]]:
     """The layers of the bars and those of the markers."""
     _, _, fill, _ = colours(groups, None, {str(row["group"]) for row in data})
     with_data = [group for group in groups if any(row["group"] == group for row in data)]
     place: dict[str, Any] = {
         "x": x,
-        "xOffset": alt.XOffset("group:N", scale=alt.Scale(domain=with_data, paddingInner=0.08)),
+        "xOffset": channel("group:N", scale=Spec(domain=with_data, paddingInner=0.08)),
     }
     scales = (y_of_half[half].encode_y(height, is_right=half == "latency") for half in _HALVES)
-    tip = alt.Tooltip("tip:N")
+    tip = channel("tip:N")
     parts = []
     for half, y in zip(_HALVES, scales, strict=True):
         is_bar = half == "rate"
         mark = (
-            alt.MarkDef(type="bar")
+            Spec(type="bar")
             if is_bar
-            else alt.MarkDef(type="point", shape="diamond", filled=True, size=90, style="marker")
+            else Spec(type="point", shape="diamond", filled=True, size=90, style="marker")
         )
         channels = {**place, "y": y, "tooltip": tip}
         if is_bar:
             opacity = {"test": "datum.hollow", "value": 0.4}
-            channels |= {"fill": fill, "opacity": alt.OpacityValue(0.9, condition=opacity)}
-            channels["y2"] = alt.Y2Datum(0)
-        interval = {**place, "y": at(y, "lo"), "y2": alt.Y2("hi")}
+            channels |= {"fill": fill, "opacity": Spec(value=0.9, condition=opacity)}
+            channels["y2"] = Spec(datum=0)
+        interval = {**place, "y": at(y, "lo"), "y2": channel("hi")}
         parts.append(
             [
                 layer(mark, where=f"datum.kind === '{half}'", **channels),
                 layer(
-                    alt.MarkDef(
+                    Spec(
                         type="rule",
                         strokeWidth=1.3,
                         style="reach",

@@ -6,22 +6,20 @@ from __future__ import annotations
 
 import math
 
-import altair as alt
-
 from ..compare.model import Cell, Change, Comparison, Estimate
 from ..compare.render.words import short
 from ..metrics import Metric
 from ..units import readable_unit
 from .base import words
+from .base.drawing import Spec, channel
 from .base.loads import key_text
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .tables import Cells, grid_panels, picture
 
 _FULL = 1.0
 """Colour is full at a doubling or halving; beyond it the figures speak."""
 
 
-@skip_checks
 def before_after(comparison: Comparison) -> Chart:
     """Cells with the baseline's value, the variant's, and the change; colour runs from worse over
     nothing to better.
@@ -78,10 +76,10 @@ def before_after(comparison: Comparison) -> Chart:
     title = f"{words.capital(comparison.title)}{unit}: {against if variants_to_compare else comparison.baseline}"
     marks = [*words.fixed_text(comparison), *_marks(comparison, variants_to_compare)]
     extent = most if most > 0 else 1.0
-    colour = alt.Color(
+    colour = channel(
         "score:Q",
         legend=None,
-        scale=alt.Scale(domain=[-extent, extent], domainMid=0, clamp=True, interpolate="lab"),
+        scale=Spec(domain=[-extent, extent], domainMid=0, clamp=True, interpolate="lab"),
     )
     chart = picture(
         comparison, cells, list(labels.values()), colour, lines=2 if variants_to_compare else 1

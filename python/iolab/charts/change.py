@@ -11,13 +11,12 @@ from ..compare.model import Cell, Change, Comparison, Key
 from .base import words
 from .base.axes import ValueAxis, ratio_axis, value_axis
 from .base.loads import LoadAxis, key_text, load_axis, named_text
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
 from .reference import floor_layer, zero_layer
 
 
-@skip_checks
 def change(comparison: Comparison) -> Chart:
     """Every variant's change against the row factor, a line for each level of the column factor.
 

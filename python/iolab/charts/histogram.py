@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import altair as alt
-
 from ..compare.axes import level_text
 from ..results.evidence.model import Histogram
 from ..units import format_quantity
 from .base import words
 from .base.axes import value_axis
-from .base.drawing import Layer, layer
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.drawing import Spec, channel, layer
+from .base.model import Chart, Row, slug, specify
 from .base.panels import panels
 from .lines import colours
 
@@ -104,7 +102,6 @@ def _spread(low: int, high: int) -> list[tuple[int, float]]:
     return parts
 
 
-@skip_checks
 def histogram(
     shares: Sequence[Shares],
     *,
@@ -186,17 +183,15 @@ def _edges(index: int) -> tuple[float, float]:
     return max(low, 0.5) / 1e9, (high + 1) / 1e9
 
 
-def _layers(x: alt.X, y: alt.Y, groups: Sequence[str]) -> list[Layer]:
+def _layers(x: Spec, y: Spec, groups: Sequence[str]) -> list[Spec]:
     colour, stroke, _, _ = colours(groups, None)
-    order = alt.Order("i:Q")
-    y2 = alt.Y2Datum(0)
+    order = channel("i:Q")
+    y2 = Spec(datum=0)
     # corners are in the data: areas of steps would shift them by half a bin
     return [
-        layer(alt.MarkDef(type="area", opacity=0.18), x=x, y=y, y2=y2, fill=colour),
-        layer(alt.MarkDef(type="line", strokeWidth=1.6), x=x, y=y, stroke=stroke, order=order),
-        layer(
-            alt.MarkDef(type="point", opacity=0, size=60), x=x, y=y, tooltip=alt.Tooltip("tip:N")
-        ),
+        layer(Spec(type="area", opacity=0.18), x=x, y=y, y2=y2, fill=colour),
+        layer(Spec(type="line", strokeWidth=1.6), x=x, y=y, stroke=stroke, order=order),
+        layer(Spec(type="point", opacity=0, size=60), x=x, y=y, tooltip=channel("tip:N")),
     ]
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import altair as alt
-
 from ..compare.axes import level_text
 from ..compare.load.curve_model import Curve, Curves
 from ..compare.model import Key
@@ -20,9 +18,9 @@ from ..units import format_quantity
 from ..verdict import Level
 from .base import words
 from .base.axes import ValueAxis, value_axis
-from .base.drawing import Layer, layer
+from .base.drawing import Spec, channel, layer
 from .base.loads import named_text
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .base.panels import Panels, panels
 from .lines import Drawn, Spot, at, colours, layers, rows_of
 from .reference import Reference, fitting, reference_layers
@@ -39,7 +37,6 @@ UNLIKE = 4.0
 panel can be read."""
 
 
-@skip_checks
 def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     """Latency over throughput, a line per variant in order of load, points labelled by load.
 
@@ -246,22 +243,20 @@ def _load_labels(
             }
 
 
-def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[Layer]:
+def _knee_layers(x: Spec, y: Spec, curves: Curves, drawn: Sequence[Drawn]) -> list[Spec]:
     kinds = {row["kind"] for row in drawn}
     colour = colours(curves.variants, None, {row["group"] for row in drawn})[0]
-    knee_layer_list: list[Layer] = []
+    knee_layer_list: list[Spec] = []
 
     def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
         if kind in kinds:
             knee_layer_list.append(
-                layer(
-                    alt.MarkDef(**look), where=f"datum.kind === '{kind}'", color=colour, **channels
-                )
+                layer(look, where=f"datum.kind === '{kind}'", color=colour, **channels)
             )
 
     bar = {"type": "rule", "strokeWidth": 5, "opacity": 0.35}
-    add("knee-x", bar, x=at(x, "lo"), x2=alt.X2("hi"), y=y)
-    add("knee-y", bar, x=x, y=at(y, "lo"), y2=alt.Y2("hi"))
+    add("knee-x", bar, x=at(x, "lo"), x2=channel("hi"), y=y)
+    add("knee-y", bar, x=x, y=at(y, "lo"), y2=channel("hi"))
     ring = {
         "type": "point",
         "shape": "circle",
@@ -270,13 +265,13 @@ def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> 
         "strokeWidth": 2.2,
         "opacity": 1,
     }
-    add("knee", ring, x=x, y=y, tooltip=alt.Tooltip("tip:N"))
+    add("knee", ring, x=x, y=y, tooltip=channel("tip:N"))
     add(
         "load",
         {"type": "text", "fontSize": 10, "baseline": "middle"},
-        x=alt.X("px:Q", scale=None, axis=None),
-        y=alt.Y("py:Q", scale=None, axis=None),
-        text=alt.Text("load:N"),
+        x=channel("px:Q", scale=None, axis=None),
+        y=channel("py:Q", scale=None, axis=None),
+        text=channel("load:N"),
     )
     return knee_layer_list
 

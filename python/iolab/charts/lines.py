@@ -11,13 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
-import altair as alt
-
-from .base.drawing import Layer, layer
-
-ChannelT = TypeVar("ChannelT", alt.X, alt.Y)
+from .base.drawing import Spec, channel, layer
 
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
 """Path of the cross that marks what was refused."""
@@ -125,7 +121,7 @@ def colours(
     title: str | None,
     present: Collection[str] | None = None,
     colour_by_group: Mapping[str, str] | None = None,
-) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
+) -> tuple[Spec, Spec, Spec, Spec]:
     """Channels that tell groups apart, with the same order everywhere; one legend, none for a
     single group.
 
@@ -134,33 +130,33 @@ def colours(
     """
     present_groups = [group for group in groups if present is None or group in present]
     legend = (
-        alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=present_groups)
+        Spec(symbolStrokeWidth=1.6, symbolOpacity=1, values=present_groups)
         if len(groups) > 1
         else None
     )
-    scale = alt.Scale(domain=list(groups))
+    scale = Spec(domain=list(groups))
     hues = (
         scale
         if colour_by_group is None
-        else alt.Scale(domain=list(groups), range=[colour_by_group[group] for group in groups])
+        else Spec(domain=list(groups), range=[colour_by_group[group] for group in groups])
     )
     return (
-        alt.Color("group:N", title=title, scale=hues, legend=legend),
-        alt.Stroke("group:N", title=title, scale=hues, legend=legend),
-        alt.Fill("group:N", title=title, scale=hues, legend=legend),
-        alt.Shape("group:N", title=title, scale=scale, legend=legend),
+        channel("group:N", title=title, scale=hues, legend=legend),
+        channel("group:N", title=title, scale=hues, legend=legend),
+        channel("group:N", title=title, scale=hues, legend=legend),
+        channel("group:N", title=title, scale=scale, legend=legend),
     )
 
 
 def layers(
-    x: alt.X,
-    y: alt.Y,
+    x: Spec,
+    y: Spec,
     groups: Sequence[str],
     data: Sequence[Drawn],
     *,
     title: str | None = None,
     ordinal: bool = False,
-) -> list[Layer]:
+) -> list[Spec]:
     """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups side
     by side."""
     kinds = {row["kind"] for row in data}
@@ -168,18 +164,14 @@ def layers(
     place: dict[str, Any] = {"x": x, "y": y}
     if ordinal and len(groups) > 1:
         groups_with_data = [group for group in groups if any(row["group"] == group for row in data)]
-        place["xOffset"] = alt.XOffset(
-            "group:N", scale=alt.Scale(domain=groups_with_data, paddingOuter=0.9)
-        )
-    interval = {**place, "y": at(y, "lo"), "y2": alt.Y2("hi")}
-    tip, piece = alt.Tooltip("tip:N"), alt.Detail("piece:N")
-    layer_list: list[Layer] = []
+        place["xOffset"] = channel("group:N", scale=Spec(domain=groups_with_data, paddingOuter=0.9))
+    interval = {**place, "y": at(y, "lo"), "y2": channel("hi")}
+    tip, piece = channel("tip:N"), channel("piece:N")
+    layer_list: list[Spec] = []
 
     def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
         if kind in kinds:
-            layer_list.append(
-                layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels)
-            )
+            layer_list.append(layer(look, where=f"datum.kind === '{kind}'", **channels))
 
     # No order channel here: an area would take it for stacking and fall into single points. It runs
     # along x anyway.
@@ -191,14 +183,14 @@ def layers(
         detail=piece,
     )
     add("bar", {"type": "rule", "strokeWidth": 1.5, "opacity": 0.7}, **interval, color=colour)
-    dash = alt.StrokeDashValue([1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
+    dash = Spec(value=[1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
     add(
         "line",
         {"type": "line"},
         **place,
         color=colour,
         detail=piece,
-        order=alt.Order("i:Q"),
+        order=channel("i:Q"),
         strokeDash=dash,
     )
     add("dot", {"type": "circle", "size": 10, "opacity": 0.55}, **place, color=colour, tooltip=tip)
@@ -217,7 +209,7 @@ def layers(
     if any(row.get("hollow") for row in data):
         # over the filled one in the paper's colour: what only lacks a fill lets lines shine through
         # and looks filled
-        paper = alt.MarkDef(**{**point, "filled": True}, style="hollow")
+        paper = {**point, "filled": True, "style": "hollow"}
         layer_list.append(
             layer(
                 paper,
@@ -231,8 +223,6 @@ def layers(
     return layer_list
 
 
-def at(channel: ChannelT, field: str) -> ChannelT:
+def at(axis: Spec, field: str) -> Spec:
     """The same axis and scale, reading another field."""
-    other = channel.copy(deep=False)
-    other.shorthand = f"{field}:Q"
-    return other
+    return {**axis, "field": field}

@@ -4,19 +4,17 @@ I/O took for it."""
 
 from __future__ import annotations
 
-import altair as alt
-
 from ..compare.model import Cell, Comparison
 from ..compare.render.words import Scale, cell_scale
 from ..errors import UsageError
 from ..metrics import joint_title
 from .base import words
+from .base.drawing import Spec, channel
 from .base.loads import key_text
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .tables import Cells, grid_panels, picture
 
 
-@skip_checks
 def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     """A table for each variant (and level of the table factor); colour deepens with throughput.
 
@@ -76,9 +74,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     if any(cell["line1"].find("*") >= 0 for cell in cells):
         marks.append("* suspect")
     top = max((cell["score"] for cell in cells), default=0.0)
-    colour = alt.Color(
-        "score:Q", legend=None, scale=alt.Scale(domain=[0, top or 1.0], interpolate="lab")
-    )
+    colour = channel("score:Q", legend=None, scale=Spec(domain=[0, top or 1.0], interpolate="lab"))
     chart = picture(throughput, cells, list(labels.values()), colour)
     columns = (
         *factors,

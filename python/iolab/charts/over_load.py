@@ -14,7 +14,7 @@ from ..verdict import Level
 from .base import words
 from .base.axes import ValueAxis, value_axis
 from .base.loads import LoadAxis, key_text, load_axis, named_text
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
 
@@ -25,7 +25,6 @@ only."""
 VARIANT = "variant"
 
 
-@skip_checks
 def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     """The metric against the comparison's row factor: a line per variant, in panels by column and
     table factors.

@@ -8,14 +8,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
-
 from ..compare.axes import level_text
 from ..results.evidence.model import Histogram
 from ..units import format_quantity
 from .base import words
 from .base.axes import value_axis
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.drawing import Spec, channel
+from .base.model import Chart, Row, slug, specify
 from .base.panels import panels
 from .lines import Drawn, Spot, layers, rows_of
 
@@ -120,7 +119,6 @@ def percents_for(count: int) -> list[float]:
     ]
 
 
-@skip_checks
 def percentiles(
     tails: Sequence[Tail],
     *,
@@ -229,19 +227,17 @@ def percentiles(
     )
 
 
-def _axis(drawn: Sequence[Drawn]) -> alt.X:
+def _axis(drawn: Sequence[Drawn]) -> Spec:
     """One over the share above, on a log axis, with per cent as labels."""
     most = max((float(row["x"]) for row in drawn), default=100.0)
     decades = max(2, math.ceil(math.log10(most) - 1e-9))
     ticks = [1.0, 2.0, *(float(10**decade) for decade in range(1, decades + 1))]
     label = "format(100 - 100 / datum.value, '.10~r') + ' %'"
-    return alt.X(
+    return channel(
         "x:Q",
         title="share of I/Os at or below",
-        scale=alt.Scale(type="log", domain=[1, max(most * 1.05, 20)], nice=False),
-        axis=alt.Axis(
-            values=[tick for tick in ticks if tick <= max(most * 1.05, 20)], labelExpr=label
-        ),
+        scale=Spec(type="log", domain=[1, max(most * 1.05, 20)], nice=False),
+        axis=Spec(values=[tick for tick in ticks if tick <= max(most * 1.05, 20)], labelExpr=label),
     )
 
 

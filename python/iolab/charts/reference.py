@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import altair as alt
-
 from ..errors import UsageError
 from ..units import to_base
 from .base.axes import ValueAxis
-from .base.drawing import Layer, inline, layer, pixel
+from .base.drawing import Spec, channel, inline, layer, pixel
 from .lines import at
 
 
@@ -71,32 +69,32 @@ def fitting(references: Sequence[Reference], x_unit: str, y_unit: str) -> list[R
     ]
 
 
-def zero_layer(y: ValueAxis, channel: alt.Y) -> list[Layer]:
+def zero_layer(y: ValueAxis, vertical: Spec) -> list[Spec]:
     """A rule at no change."""
     return [
         layer(
-            alt.MarkDef(type="rule", style="faint", strokeWidth=1.2),
+            Spec(type="rule", style="faint", strokeWidth=1.2),
             data=inline({"y": y.zero}),
-            y=channel,
+            y=vertical,
         )
     ]
 
 
-def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> list[Layer]:
+def floor_layer(floor: tuple[float, float], y: ValueAxis, vertical: Spec) -> list[Spec]:
     """A grey band of the changes that an A/A arm showed."""
     return [
         layer(
-            alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0),
+            Spec(type="rect", style="faint", opacity=0.15, strokeWidth=0),
             data=inline({"lo": y.place(floor[0]), "hi": y.place(floor[1])}),
-            y=at(channel, "lo"),
-            y2=alt.Y2("hi"),
+            y=at(vertical, "lo"),
+            y2=channel("hi"),
         )
     ]
 
 
 def reference_layers(
-    references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X, vertical: alt.Y
-) -> list[Layer]:
+    references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: Spec, vertical: Spec
+) -> list[Spec]:
     """A dotted rule and its label for each reference; the label is inside the plot at the
     rule's far end."""
     layers = []
@@ -106,7 +104,7 @@ def reference_layers(
         if place is None:
             continue
         data = inline({reference.axis: place, "label": reference.label})
-        text = alt.MarkDef(
+        text = Spec(
             type="text",
             fontSize=10,
             align="right",
@@ -119,10 +117,10 @@ def reference_layers(
         edge: dict[str, Any] = {"y": pixel(4)} if upright else {"x": pixel("width")}
         layers.append(
             layer(
-                alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
+                Spec(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
                 data=data,
                 **position,
             )
         )
-        layers.append(layer(text, data=data, **position, **edge, text=alt.Text("label:N")))
+        layers.append(layer(text, data=data, **position, **edge, text=channel("label:N")))
     return layers

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import altair as alt
 import numpy as np
 
 from ..metrics import find
@@ -18,9 +17,9 @@ from ..results.evidence.model import Series
 from ..units import format_quantity
 from .base import words
 from .base.axes import NUMBER, ValueAxis, value_axis
-from .base.drawing import Layer, inline, layer, pixel, stack
+from .base.drawing import Spec, channel, inline, layer, pixel, stack
 from .base.hues import REST, colours_of
-from .base.model import Chart, Row, skip_checks, slug, specify
+from .base.model import Chart, Row, slug, specify
 from .lines import Drawn, colours
 
 MOST_POINTS = 2000
@@ -30,7 +29,6 @@ _WIDTH, _HEIGHT = 680, 150
 Span = tuple[float, float]
 
 
-@skip_checks
 def series(
     lines: Sequence[Series],
     *,
@@ -55,15 +53,15 @@ def series(
     times = [float(time) for line in lines for time in line.time if math.isfinite(time)]
     start, end = min([0.0, *times]), max([1.0, *times])
     x, last = (
-        alt.X(
+        channel(
             "x:Q",
             title=title,
-            scale=alt.Scale(domain=[start, end], nice=False, zero=False),
-            axis=alt.Axis(grid=False, labelExpr=NUMBER),
+            scale=Spec(domain=[start, end], nice=False, zero=False),
+            axis=Spec(grid=False, labelExpr=NUMBER),
         )
         for title in (None, "seconds since the window began")
     )
-    panels: list[alt.LayerSpec] = []
+    panels: list[Spec] = []
     colour_by_name = _colours(lines)
     data: dict[str, list[Drawn]] = {}
     thinned, gaps = 0, False
@@ -111,10 +109,10 @@ def series(
     if thinned:
         marks.append(f"thinned: lowest and highest of every {thinned} readings")
     marks += notes if lines else ["no per-second series here"]
-    picture = alt.TopLevelVConcatSpec(
+    picture = Spec(
         vconcat=panels or [_empty(last)],
         spacing=14,
-        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", x="shared")),
+        resolve=Spec(scale=Spec(color="independent", x="shared")),
     )
     rows: tuple[Row, ...] = tuple(
         {
@@ -152,46 +150,44 @@ def _panel(
     lines: Sequence[Series],
     data: str,
     y: ValueAxis,
-    x: alt.X,
+    x: Spec,
     overlay: _Overlay,
     colour_by_name: Mapping[str, str],
-) -> alt.LayerSpec:
+) -> Spec:
     names = [line.name for line in lines]
     vertical = y.encode_y(_HEIGHT)
-    layers: list[Layer] = []
+    layers: list[Spec] = []
     if overlay.stalls:
         spans = inline(*({"x": first, "x2": last} for first, last in overlay.stalls))
         layers.append(
-            layer(
-                alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")
-            )
+            layer(Spec(type="rect", style="stall", clip=True), data=spans, x=x, x2=channel("x2"))
         )
     if overlay.holes:
         layers.append(
             layer(
-                alt.MarkDef(type="rule", style="gap", clip=True),
+                Spec(type="rule", style="gap", clip=True),
                 data=inline(*_hatching(overlay.holes, overlay.window)),
                 x=x,
-                x2=alt.X2("x2"),
+                x2=channel("x2"),
                 y=pixel(_HEIGHT),
                 y2=pixel(0),
             )
         )
     colour = colours(names, None, colour_by_group=colour_by_name)[0]
     base = {"x": x, "y": vertical, "color": colour}
-    rows = alt.NamedData(name=data)
+    rows = Spec(name=data)
     layers.append(
         layer(
-            alt.MarkDef(type="line", strokeWidth=1.4, clip=True),
+            Spec(type="line", strokeWidth=1.4, clip=True),
             data=rows,
             where="!datum.alone",
             **base,
-            detail=alt.Detail("piece:N"),
+            detail=channel("piece:N"),
         )
     )
     layers.append(
         layer(
-            alt.MarkDef(type="circle", size=14, opacity=1, clip=True),
+            Spec(type="circle", size=14, opacity=1, clip=True),
             data=rows,
             where="datum.alone",
             **base,
@@ -201,15 +197,15 @@ def _panel(
         done = inline(*({"x": second, "label": label} for second, label in overlay.marked))
         layers.append(
             layer(
-                alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
+                Spec(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
                 data=done,
                 x=x,
             )
         )
-        text = alt.MarkDef(
+        text = Spec(
             type="text", fontSize=10, align="right", baseline="bottom", angle=270, dx=-4, dy=-3
         )
-        layers.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
+        layers.append(layer(text, data=done, x=x, y=pixel(4), text=channel("label:N")))
     return stack(layers, _WIDTH, _HEIGHT)
 
 
@@ -351,5 +347,5 @@ def _hatching(holes: Sequence[Span], window: Span) -> Iterable[dict[str, float]]
             yield {"x": round(left_edge, 4), "x2": round(left_edge + step, 4)}
 
 
-def _empty(x: alt.X) -> alt.LayerSpec:
-    return stack([layer(alt.MarkDef(type="line"), data=inline(), x=x)], _WIDTH, _HEIGHT)
+def _empty(x: Spec) -> Spec:
+    return stack([layer(Spec(type="line"), data=inline(), x=x)], _WIDTH, _HEIGHT)

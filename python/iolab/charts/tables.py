@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
-
 from ..compare.model import Comparison, Key
-from .base.drawing import Drawing, layer
+from .base.drawing import Spec, channel, layer
 from .base.loads import key_text, named_text
 from .base.panels import Panels
 
@@ -30,8 +28,8 @@ def grid_panels(comparison: Comparison, variants: Sequence[str]) -> dict[tuple[K
 
 
 def picture(
-    comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color, lines: int = 1
-) -> Drawing:
+    comparison: Comparison, cells: Cells, labels: Sequence[str], colour: Spec, lines: int = 1
+) -> Spec:
     """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side
     by side."""
     rows = [key_text(key) for key in comparison.row_levels] or [""]
@@ -42,22 +40,22 @@ def picture(
     cell_width = max(64, round(longest * 6.4) + 14, round(max(map(len, cols)) * 6.4) + 10)
     width, height = cell_width * len(cols), (20 + 18 * lines) * len(rows)
     side = max(1, min(len(labels), 960 // max(width, 1), 4))
-    x = alt.X(
+    x = channel(
         "col:N",
         title=", ".join(comparison.cols) or None,
-        scale=alt.Scale(domain=cols, padding=0),
-        axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0),
+        scale=Spec(domain=cols, padding=0),
+        axis=Spec(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0),
     )
-    y = alt.Y(
+    y = channel(
         "row:N",
         title=", ".join(comparison.rows) or None,
-        scale=alt.Scale(domain=rows, padding=0),
-        axis=alt.Axis(domain=False, ticks=False, labelLimit=0),
+        scale=Spec(domain=rows, padding=0),
+        axis=Spec(domain=False, ticks=False, labelLimit=0),
     )
-    tip = alt.Tooltip("tip:N")
-    layers = [layer(alt.MarkDef(type="rect", style="cell"), x=x, y=y, color=colour, tooltip=tip)]
+    tip = channel("tip:N")
+    layers = [layer(Spec(type="rect", style="cell"), x=x, y=y, color=colour, tooltip=tip)]
     for n in range(lines):
         dy = (2 * n - (lines - 1)) * 8
-        mark = alt.MarkDef(type="text", dy=dy, baseline="middle", fontWeight=600 if n else 400)
-        layers.append(layer(mark, x=x, y=y, text=alt.Text(f"line{n + 1}:N"), tooltip=tip))
+        mark = Spec(type="text", dy=dy, baseline="middle", fontWeight=600 if n else 400)
+        layers.append(layer(mark, x=x, y=y, text=channel(f"line{n + 1}:N"), tooltip=tip))
     return Panels(tuple(dict.fromkeys(labels)), side, width, height).draw(layers, own_axes=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -168,6 +169,7 @@ def collect(
 ) -> dict[tuple[Key, Key, Key, str], ArmCell]:
     """Every arm's cells by table, row, column and variant."""
     cells: dict[tuple[Key, Key, Key, str], ArmCell] = {}
+    equals = Counter[tuple[object, ...]]()
     for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
         place = (
             key_of(run, axes.tables),
@@ -182,7 +184,8 @@ def collect(
             run.plan.host,
             *key_of(run, axes.ignored),
         )
-        ordinal = sum(1 for other in (*cell.valid, *cell.left_out) if other[:-1] == key)
+        ordinal = equals[place, key]
+        equals[place, key] += 1
         value = run.value(metric.name)
         if run.verdict.level is Level.INVALID or value is None or not math.isfinite(value):
             cell.left_out[(*key, ordinal)] = run

@@ -24,7 +24,7 @@ from ..stats.multiple import benjamini_hochberg
 from ..stats.sessions import SessionInterval, session_interval
 from ..units import BASE, unit
 from .axes import BLOCK_SIZES, Axes, Grid, Layout, Where, choose, levels, select, with_metric
-from .cells import BlockKey, Pairing, collect, estimate, pair, scale_of
+from .cells import Pairing, collect, estimate, pair, scale_of
 from .load.achieved import with_achieved
 from .model import (
     AGAIN,
@@ -152,15 +152,12 @@ def _mean(
             is_alternating=all(pairing.is_alternating for pairing in pairings),
             dropped=dropped,
         )
-    common = [
-        block
-        for block in pairings[0].blocks
-        if all(block in pairing.blocks for pairing in pairings)
+    by_block = [
+        dict(zip(pairing.blocks, pairing.differences.tolist(), strict=True)) for pairing in pairings
     ]
+    common = [block for block in by_block[0] if all(block in cell for cell in by_block)]
     if common:
-        per_block = np.array(
-            [np.mean([_at(pairing, block) for pairing in pairings]) for block in common]
-        )
+        per_block = np.array([np.mean([cell[block] for cell in by_block]) for block in common])
     else:
         # no block is whole: the mean of the cells' own means, without an interval
         per_block = np.array(
@@ -190,10 +187,6 @@ def _session_mean(
         [[float(np.mean([np.mean(cell[name]) for cell in arm]))] for name in arm[0]] for arm in arms
     ]
     return session_interval(means[0], means[1], confidence=confidence)
-
-
-def _at(pairing: Pairing, block: BlockKey) -> float:
-    return float(pairing.differences[pairing.blocks.index(block)])
 
 
 def _worst(changes: Mapping[Key, Change], metric: Metric) -> Key:

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat maps of I/O: counts in; pictures, characters or a page's data out. Light: nothing of altair
-or scipy."""
+"""Heat maps of I/O: counts in; pictures, characters or a page's data out. Light: nothing of
+scipy."""

@@ -16,12 +16,11 @@ import numpy as np
 from scipy import special
 
 from .arrays import Floats, Values, finite
-from .exact import ALL_SIGNS_UP_TO, DRAWS
+from .exact import ALL_SIGNS_UP_TO, signed_sums
 
 ALL_SESSIONS_UP_TO = 20_000
 """Up to here all assignments of sessions to arms are counted; above, a sample of them."""
 
-_CHUNK = 10_000
 _SEED = 4045
 
 
@@ -72,19 +71,7 @@ def sign_flip_margin(values: Values, bound: float) -> MarginTest:
     pairs = finite(values, "pairs") - bound
     size, total = np.abs(pairs), float(pairs.sum())
     slack = 1e-12 * float(size.sum())
-    if len(pairs) <= ALL_SIGNS_UP_TO:
-        sums = np.array([0.0])
-        for step in size:
-            sums = np.concatenate([sums - step, sums + step])
-        return _shares(sums, total, slack, drawn=False)
-    random = np.random.default_rng(_SEED)
-    sums = np.concatenate(
-        [
-            (random.integers(0, 2, (_CHUNK, len(pairs))) * 2 - 1) @ size
-            for _ in range(DRAWS // _CHUNK)
-        ]
-    )
-    return _shares(sums, total, slack, drawn=True)
+    return _shares(signed_sums(size), total, slack, drawn=len(pairs) > ALL_SIGNS_UP_TO)
 
 
 def permutation_margin(first: Values, second: Values, bound: float) -> MarginTest:

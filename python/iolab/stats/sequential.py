@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from .arrays import Floats
 
@@ -180,6 +180,8 @@ def boundaries(shares: Sequence[float], errors: Sequence[float]) -> list[float]:
     Source: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating data";
     Lan & DeMets (1983).
     """
+    from scipy import optimize  # slow to load, and few results have looks
+
     bounds: list[float] = []
     places, masses = np.zeros(1), np.ones(1)
     before = used = 0.0

@@ -5,7 +5,6 @@ said."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,13 +19,6 @@ sizes = st.floats(1e-9, 1e12)
 
 def keys(*levels: object) -> list[tuple[object, ...]]:
     return [(level,) for level in levels]
-
-
-def spec(channel: Any) -> dict[str, Any]:
-    """The Vega-Lite form of a channel."""
-    found = channel.to_dict()
-    assert isinstance(found, dict)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -53,12 +45,12 @@ def test_a_load_axis_is_as_its_levels_are(levels: tuple[object, ...], kind: str)
 def test_several_factors_make_one_ordinal_axis() -> None:
     axis = load_axis(["rw", "numjobs"], [("read", 1), ("write", 16)])
     assert (axis.kind, axis.place(("write", 16))) == ("ordinal", "write · 16")
-    assert spec(axis.encode(400))["scale"]["domain"] == ["read · 1", "write · 16"]
+    assert axis.encode(400)["scale"]["domain"] == ["read · 1", "write · 16"]
 
 
 def test_every_measured_load_is_a_tick_and_no_other() -> None:
     loads = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-    channel = spec(load_axis(["numjobs"], keys(*loads)).encode(640))
+    channel = load_axis(["numjobs"], keys(*loads)).encode(640)
     assert channel["axis"]["values"] == list(loads)
     assert channel["scale"] == {
         "type": "log",
@@ -72,10 +64,10 @@ def test_every_measured_load_is_a_tick_and_no_other() -> None:
 
 
 def test_labels_that_would_collide_are_turned_and_then_thinned() -> None:
-    crowded = spec(load_axis(["numjobs"], keys(*range(1, 31))).encode(300))["axis"]
+    crowded = load_axis(["numjobs"], keys(*range(1, 31))).encode(300)["axis"]
     assert (crowded["labelAngle"], crowded["labelOverlap"]) == (-45, "greedy")
     assert len(crowded["values"]) == 30
-    long = spec(load_axis(["layout"], keys("a" * 30, "b" * 30, "c" * 30)).encode(200))["axis"]
+    long = load_axis(["layout"], keys("a" * 30, "b" * 30, "c" * 30)).encode(200)["axis"]
     assert long["labelAngle"] == -45
 
 
@@ -99,7 +91,7 @@ def test_zeros_are_not_drawn_on_a_log_axis_and_the_axis_says_so() -> None:
     axis = value_axis("time", "s", [0.0, 0.5, 400.0])
     assert (axis.kind, axis.low) == ("symlog", 0.0)
     assert "zeros have no place" in axis.notes[0]
-    ticks = spec(axis.encode_y(300))["axis"]["values"]
+    ticks = axis.encode_y(300)["axis"]["values"]
     assert ticks[0] == 0
     assert len(ticks) > 2
     assert value_axis("time", "s", [0.0, 3.0, 4.0]).kind == "linear"
@@ -181,7 +173,7 @@ def test_round_domains_hold_their_ends(low: float, span: float) -> None:
 def test_huge_changes_get_a_ratio_axis_labelled_in_per_cent() -> None:
     axis = ratio_axis("change", [-0.5, 14.0])
     assert (axis.kind, axis.zero, axis.place(1.0), axis.place(-1.0)) == ("log", 1.0, 2.0, None)
-    assert "100" in spec(axis.encode_y(300))["axis"]["labelExpr"]
+    assert "100" in axis.encode_y(300)["axis"]["labelExpr"]
     assert any("−100 %" in note for note in ratio_axis("change", [-1.0, 20.0]).notes)
 
 
@@ -189,7 +181,7 @@ def test_long_titles_break_into_lines_on_short_axes() -> None:
     axis = value_axis(
         "standard deviation of completion latency, all operations", "s", [0.001, 0.002]
     )
-    title = spec(axis.encode_y(190))["title"]
+    title = axis.encode_y(190)["title"]
     assert isinstance(title, list)
     assert " ".join(title) == axis.title
 

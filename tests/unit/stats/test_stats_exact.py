@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exact test beside the t test, against scipy's permutation test."""
+"""The exact test next to the t test, against scipy's permutation test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iolab.stats import exact
-from iolab.stats.exact import sign_flip_p
+from iolab.stats.exact import sign_flip_p, signed_sums
 
 
 def total(sample: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -57,3 +57,14 @@ def test_many_pairs_far_from_zero_have_a_small_p_value_but_never_zero() -> None:
 def test_what_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="finite"):
         sign_flip_p([1.0, float("nan")] * 4)
+
+
+def test_drawn_signs_are_even_and_independent() -> None:
+    # a sum of powers of two states the sign of each of them
+    sums = signed_sums(np.array([2.0**power for power in range(21)]))
+    totals = ((sums + 2.0**21 - 1) / 2).astype(np.int64)
+    signs = (totals[:, np.newaxis] >> np.arange(21) & 1) * 2 - 1
+    correlations = signs.T @ signs / exact.DRAWS
+    assert np.array_equal(np.diag(correlations), np.ones(21))
+    assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(exact.DRAWS)
+    assert np.abs(correlations - np.eye(21)).max() < 5 / np.sqrt(exact.DRAWS)

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import altair as alt
-
 from ...units import readable_unit
+from .drawing import Spec, channel
 
 WIDE = 8.0
 """Largest over smallest from which an axis is logarithmic: three doublings."""
@@ -95,31 +94,29 @@ class ValueAxis:
             return length * (shape[1] - shape[0]) / (shape[2] - shape[0])
         return length * (drawn - self.low) / (self.high - self.low)
 
-    def _options(self, ticks: int) -> tuple[alt.Scale, alt.Axis]:
+    def _options(self, ticks: int) -> tuple[Spec, Spec]:
         domain = [self.low, self.high]
         if self.kind == "log":
-            scale = alt.Scale(type="log", base=2, domain=domain, nice=False)
+            scale = Spec(type="log", base=2, domain=domain, nice=False)
             values = log_ticks(self.low, self.high, ticks)
-            return scale, alt.Axis(values=values, labelExpr=CHANGE if self.shift else NUMBER)
+            return scale, Spec(values=values, labelExpr=CHANGE if self.shift else NUMBER)
         if self.kind == "symlog":
             values = [0.0, *log_ticks(self.linear_below, self.high, max(ticks - 1, 2))]
-            scale = alt.Scale(type="symlog", constant=self.linear_below, domain=domain, nice=False)
-            return scale, alt.Axis(values=values, labelExpr=NUMBER)
-        return alt.Scale(domain=domain, nice=False, zero=False), alt.Axis(
-            tickCount=ticks, labelExpr=NUMBER
-        )
+            scale = Spec(type="symlog", constant=self.linear_below, domain=domain, nice=False)
+            return scale, Spec(values=values, labelExpr=NUMBER)
+        return Spec(domain=domain, nice=False, zero=False), Spec(tickCount=ticks, labelExpr=NUMBER)
 
-    def encode_y(self, height: int, field: str = "y", *, is_right: bool = False) -> alt.Y:
-        """The altair channel for a vertical axis; a second one is at the right, without a grid."""
+    def encode_y(self, height: int, field: str = "y", *, is_right: bool = False) -> Spec:
+        """The channel for a vertical axis; a second one is at the right, without a grid."""
         scale, axis = self._options(max(3, height // 32))
         if is_right:
-            axis = alt.Axis(**{**axis.to_dict(validate=False), "orient": "right", "grid": False})
-        return alt.Y(f"{field}:Q", title=_lines(self.title, height), scale=scale, axis=axis)
+            axis = {**axis, "orient": "right", "grid": False}
+        return channel(f"{field}:Q", title=_lines(self.title, height), scale=scale, axis=axis)
 
-    def encode_x(self, width: int, field: str = "x") -> alt.X:
-        """The altair channel for a horizontal axis."""
+    def encode_x(self, width: int, field: str = "x") -> Spec:
+        """The channel for a horizontal axis."""
         scale, axis = self._options(max(3, width // 64))
-        return alt.X(f"{field}:Q", title=_lines(self.title, width), scale=scale, axis=axis)
+        return channel(f"{field}:Q", title=_lines(self.title, width), scale=scale, axis=axis)
 
 
 def value_axis(

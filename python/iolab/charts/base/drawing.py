@@ -1,54 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Altair's pieces put together without its conveniences, which copy every layer several times over.
-
-`alt.Chart` and its kin deep-copy channels and data at each call; a report draws dozens of charts.
-The schema classes below them (`UnitSpec`, `LayerSpec`, the top-level specifications) say the same
-and copy nothing.
-"""
+"""Parts of a Vega-Lite specification, as plain dictionaries. Tests check whole specifications against
+the schema with altair, which would take longer to load than most reports take to make."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import altair as alt
+Spec = dict[str, Any]
+"""A specification, or a part of one: `Spec(type="bar")` is a mark. None is null."""
 
-Layer = alt.UnitSpec
-Drawing = alt.TopLevelLayerSpec | alt.TopLevelFacetSpec | alt.TopLevelVConcatSpec
+SCHEMA_URL = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 ROWS = "rows"
 """Name of the data set that a drawing of one data set draws."""
 
+_TYPES = {"N": "nominal", "Q": "quantitative"}
+
+
+def channel(source: str, **properties: Any) -> Spec:
+    """A channel of an encoding. `source` is the field with its type, `load:N` or `y:Q`; without a
+    type for a second end, which has that of the first."""
+    field, _, kind = source.partition(":")
+    typed = {"type": _TYPES[kind]} if kind else {}
+    return {"field": field, **typed, **properties}
+
 
 def layer(
-    mark: alt.MarkDef,
+    mark: Spec,
     *,
     where: str | None = None,
-    data: alt.InlineData | alt.NamedData | None = None,
-    **channels: Any,
-) -> Layer:
+    data: Spec | None = None,
+    **channels: Spec,
+) -> Spec:
     """One mark over its channels; `where` is a Vega expression over `datum`, `data` where it isn't
     the drawing's own."""
-    more: dict[str, Any] = {}
+    more: Spec = {}
     if where is not None:
-        more["transform"] = [alt.FilterTransform(where)]
+        more["transform"] = [{"filter": where}]
     if data is not None:
         more["data"] = data
-    return alt.UnitSpec(mark=mark, encoding=alt.Encoding(**channels), **more)
+    return {"mark": mark, "encoding": channels, **more}
 
 
-def pixel(value: float | Literal["width", "height"]) -> alt.PositionValueDef:
+def pixel(value: float | Literal["width", "height"]) -> Spec:
     """A place in the panel that no scale decides: pixels from its upper left corner, or `width`,
     `height`."""
-    return alt.PositionValueDef(value=value)
+    return Spec(value=value)
 
 
-def stack(
-    layers: Sequence[Layer | alt.LayerSpec], width: int, height: int, **more: Any
-) -> alt.LayerSpec:
+def stack(layers: Sequence[Spec], width: int, height: int, **more: Any) -> Spec:
     """Layers on top of each other, back to front."""
-    return alt.LayerSpec(layer=list(layers), width=width, height=height, **more)
+    return Spec(layer=list(layers), width=width, height=height, **more)
 
 
-def inline(*rows: dict[str, Any]) -> alt.InlineData:
+def inline(*rows: Spec) -> Spec:
     """A few rows that belong to one layer alone."""
-    return alt.InlineData(values=list(rows))
+    return Spec(values=list(rows))

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-import altair as alt
-
 from ...compare.axes import level_text
 from ...compare.model import Key
 from .axes import NUMBER, WIDE
+from .drawing import Spec, channel
 
 
 def key_text(key: Key) -> str:
@@ -48,37 +47,37 @@ class LoadAxis:
         level = key[0] if self.kind != "ordinal" else None
         return level if isinstance(level, int | float) else key_text(key)
 
-    def encode(self, width: int, field: str = "x") -> alt.X:
-        """The altair channel; labels that would collide at this width are turned, or left out where
+    def encode(self, width: int, field: str = "x") -> Spec:
+        """The channel; labels that would collide at this width are turned, or left out where
         turning is not enough."""
         labels = [key_text(key) for key in self.levels]
         angle, overlap = _fit(self._positions(width), labels)
         if self.kind == "ordinal":
             limit = 160 if angle else 0
-            return alt.X(
+            return channel(
                 f"{field}:N",
                 title=self.title,
                 sort=labels,
-                scale=alt.Scale(domain=labels),
-                axis=alt.Axis(labelAngle=angle, grid=False, labelLimit=limit),
+                scale=Spec(domain=labels),
+                axis=Spec(labelAngle=angle, grid=False, labelLimit=limit),
             )
         ticks = [float(self.place(key)) for key in self.levels]
-        axis = alt.Axis(
+        axis = Spec(
             values=ticks, labelExpr=NUMBER, labelAngle=angle, labelOverlap=overlap, grid=True
         )
         low, high = self._domain()
         if self.kind == "log2":
-            return alt.X(
+            return channel(
                 f"{field}:Q",
                 title=self.title,
                 axis=axis,
-                scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False),
+                scale=Spec(type="log", base=2, domain=[low, high], nice=False),
             )
-        return alt.X(
+        return channel(
             f"{field}:Q",
             title=self.title,
             axis=axis,
-            scale=alt.Scale(domain=[low, high], nice=False, zero=False),
+            scale=Spec(domain=[low, high], nice=False, zero=False),
         )
 
     def _domain(self) -> tuple[float, float]:

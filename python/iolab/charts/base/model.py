@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-import altair as alt
-from altair.utils.schemapi import debug_mode
-
-from .drawing import Drawing
+from .drawing import SCHEMA_URL, Spec
 from .picture import to_png, to_svg
 from .theme import LIGHT, Config
 
@@ -22,9 +18,6 @@ MIME_TYPE = "application/vnd.vegalite.v6+json"
 """Under which notebooks take a Vega-Lite specification of this major version."""
 
 Row = Mapping[str, object]
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -80,35 +73,22 @@ class Chart:
         }
 
 
-def skip_checks(make: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Build with altair without checking every piece against the schema: some fifty times faster.
-    Tests check the whole."""
-
-    @wraps(make)
-    def build(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        with debug_mode(False):
-            return make(*args, **kwargs)
-
-    return build
-
-
 def specify(
-    drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str, marks: Iterable[str] = ()
-) -> dict[str, Any]:
-    """The specification of an altair chart under a title; `marks` say what its marks mean and are
+    drawing: Spec, data: Mapping[str, Sequence[Row]], *, title: str, marks: Iterable[str] = ()
+) -> Spec:
+    """The specification of a drawing under a title; `marks` say what its marks mean and are
     shown below the title.
 
-    The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair
-    stays outside: appearance belongs to whoever shows the chart.
+    The drawing names its data sets and `data` holds them. Appearance belongs to whoever shows the
+    chart.
     """
-    spec: dict[str, Any] = drawing.to_dict(validate=False)
-    heading: dict[str, Any] = {"text": title}
+    heading: Spec = {"text": title}
     if lines := wrap(marks):
         heading["subtitle"] = lines
     return {
-        "$schema": alt.SCHEMA_URL,
+        "$schema": SCHEMA_URL,
         "title": heading,
-        **spec,
+        **drawing,
         "datasets": {name: list(rows) for name, rows in data.items()},
     }
 

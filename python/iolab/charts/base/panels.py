@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
-
-from .drawing import ROWS, Drawing, Layer, stack
+from .drawing import ROWS, Spec, channel, stack
 
 _SIZES = {1: (1, 640, 360), 2: (2, 330, 270), 3: (3, 260, 230), 4: (2, 330, 220)}
 """Panels to (columns, width, height) of one."""
@@ -37,11 +35,11 @@ class Panels:
 
     def draw(
         self,
-        layers: Sequence[Layer | alt.LayerSpec],
+        layers: Sequence[Spec],
         *,
         own_axes: bool = False,
         has_two_scales: bool = False,
-    ) -> Drawing:
+    ) -> Spec:
         """The layers over the data set `rows`, in panels with the same scales.
 
         Args:
@@ -49,33 +47,30 @@ class Panels:
             has_two_scales: each layer has a vertical scale of its own, with an axis.
         """
         apart: dict[str, Any] = (
-            {"resolve": alt.Resolve(scale=alt.ScaleResolveMap(y="independent"))}
-            if has_two_scales
-            else {}
+            {"resolve": Spec(scale=Spec(y="independent"))} if has_two_scales else {}
         )
-        source = alt.NamedData(name=ROWS)
+        source = Spec(name=ROWS)
         if not self.has_headings:
-            return alt.TopLevelLayerSpec(
+            return Spec(
                 data=source, layer=list(layers), width=self.width, height=self.height, **apart
             )
         more: dict[str, Any] = {}
         # Without axes of their own the last panels of an unfilled row hang above an axis that isn't
         # theirs.
         if has_two_scales:  # an axis of a scale within a panel can't be outside it
-            more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent", y="independent"))
+            more["resolve"] = Spec(axis=Spec(x="independent", y="independent"))
         elif own_axes or len(self.labels) % self.columns:
-            more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
+            more["resolve"] = Spec(axis=Spec(x="independent"))
         lines = (
             f"length(datum.label) > {self.width / 6.8:.0f} ? split(datum.label, ', ') : datum.label"
         )
-        heading = alt.FacetFieldDef(
-            field="panel",
-            type="nominal",
+        heading = channel(
+            "panel:N",
             sort=list(self.labels),
             title=None,
-            header=alt.Header(labelExpr=lines),
+            header=Spec(labelExpr=lines),
         )
-        return alt.TopLevelFacetSpec(
+        return Spec(
             data=source,
             spec=stack(layers, self.width, self.height, **apart),
             facet=heading,
