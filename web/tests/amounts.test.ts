@@ -38,6 +38,30 @@ describe("what the cells of a map hold", () => {
 		expect(legend("count", 1, 34_750, false, 34)).toEqual(["1", expect.stringMatching(/^\d+K$/), "35K"]);
 	});
 
+	it("has room below the names of lines, and no number twice", () => {
+		const written: [string, number][] = [];
+		const context = {
+			canvas: { width: 200 },
+			getTransform: () => ({ a: 1 }),
+			measureText: () => ({ width: 7 }),
+			fillRect: () => undefined,
+			fillText: (text: string, _: number, y: number) => written.push([text, y]),
+		};
+		const colours = { text: "", faint: "", lines: [] } as unknown as ThemeColours;
+		const box = { left: 0, top: 0, width: 100, height: 190 };
+		paintLegend(context as unknown as CanvasRenderingContext2D, box, colours, {
+			scale: { kind: "linear", counts: [1, 1.4, 8], levels: [0, 0.5, 1] },
+			palette: ["a", "b"],
+			signed: false,
+			unit: "",
+			lines: ["p50", "p90", "p99", "mean"],
+			lift: 8,
+		});
+		const at = (text: string) => written.find(([words]) => words.endsWith(text))?.[1] ?? Number.NaN;
+		expect(at("I/Os") - at("mean")).toBeGreaterThanOrEqual(12);
+		expect(written.filter(([words]) => words === "1")).toHaveLength(1);
+	});
+
 	it("is said under the pointer, in the list and in a report's page", () => {
 		expect(counted(1, { y: "latency", weight: "count" })).toBe("1 I/O");
 		expect(counted(12_345, { y: "latency" })).toBe("12 345 I/Os");

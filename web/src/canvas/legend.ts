@@ -21,6 +21,9 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 /** Room next to a plot, in px, below which a legend is small. */
 const ROOMY = 60;
 
+/** Height of the name of a line, and of what is below the names except the scale, in px. */
+const [LINE, NAMES] = [14, 36];
+
 /** Draw the legend at the right of a plot. */
 export function paintLegend(
 	context: CanvasRenderingContext2D,
@@ -32,7 +35,9 @@ export function paintLegend(
 	const [gap, wide] = narrow ? [6, 8] : [14, 12];
 	const x = box.left + box.width + gap;
 	const text = x + wide + 5;
-	const tall = Math.max(20, Math.min(120, box.height - 60));
+	// names of lines are above the scale and its heading
+	const free = box.height - Math.max(60, NAMES + lift + LINE * lines.length);
+	const tall = Math.max(20, Math.min(120, free));
 	const foot = box.top + box.height - 16 - lift;
 	for (let i = 0; i < tall; i++) {
 		context.fillStyle = palette[Math.floor((i / (tall - 1)) * (palette.length - 1))] ?? colours.text;
@@ -43,9 +48,13 @@ export function paintLegend(
 	context.textAlign = "left";
 	context.textBaseline = "middle";
 	const room = context.canvas.width / context.getTransform().a - text;
-	for (const place of [0, 0.5, 1]) {
+	const marks = [0, 0.5, 1].map((place) => {
 		const level = signed ? 2 * place - 1 : place;
-		const words = legendText(scale, level, signed, unit);
+		return { place, level, words: legendText(scale, level, signed, unit) };
+	});
+	for (const [number, { place, level, words }] of marks.entries()) {
+		// of few counts the middle of the scale may be one of its ends
+		if (number === 1 && (words === marks[0]?.words || words === marks[2]?.words)) continue;
 		const fits = unit || context.measureText(words).width <= room;
 		context.fillText(fits ? words : SHORT.format(Math.round(countAt(scale, level))), text, foot - place * tall);
 	}
@@ -55,7 +64,7 @@ export function paintLegend(
 	context.fillText(unit ? (signed ? "per s" : "") : `I/Os${signed ? "/s" : ""}`, x, foot - tall - 10);
 	for (const [number, name] of lines.entries()) {
 		context.fillStyle = colours.lines[number % colours.lines.length] ?? colours.text;
-		context.fillText(`${name === "mean" ? "┅" : "━"} ${name}`, x, box.top + 10 + 14 * number);
+		context.fillText(`${name === "mean" ? "┅" : "━"} ${name}`, x, box.top + 10 + LINE * number);
 	}
 }
 
