@@ -421,6 +421,31 @@ def test_sentences(case: str, golden: Golden) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("loads", "end"),
+    [
+        ({1: 1.0, 4: 1.5}, "in 1 of 2 cells, +50 % at numjobs 4."),
+        ({1: 1.5, 4: 1.5}, "in 2 of 2 cells, +50 %; largest gain at numjobs 1."),
+    ],
+    ids=["one cell", "equal cells"],
+)
+def test_a_sentence_has_its_only_number_once(loads: Mapping[int, float], end: str) -> None:
+    runs = [
+        run(
+            100 * load + 10 * place + block,
+            name,
+            {"numjobs": load},
+            {"write.iops": rate + (block % 3 - 1) * 0.01},
+            block=block,
+        )
+        for load, change in loads.items()
+        for block in range(8)
+        for place, (name, rate) in enumerate([("a", 100.0), ("b", 100.0 * change)])
+    ]
+    text = cover_of(runs).cards[0].sentences[0].text
+    assert text.replace("\N{NO-BREAK SPACE}", " ").endswith(end)
+
+
 def test_equal_jobs_are_one_block_with_what_differs() -> None:
     runs = [
         run(

@@ -28,6 +28,7 @@ from iolab.server.base.models import PercentilesAnswer
 from iolab.server.base.store import Store
 from iolab.server.http.actions import AppState
 from iolab.server.queries.answers import ask
+from iolab.statistics.engine.engine import Halted
 from iolab.statistics.kept import manage
 from support.golden import Golden
 from support.recordings import SECOND, START, events
@@ -103,6 +104,26 @@ def watch_of(growing: Growing, tmp_path: Path) -> Watched:
 
 def said(watch: Watch) -> list[tuple[str, str]]:
     return [(line.name, line.event) for line in watch.log.latest().lines]
+
+
+def test_a_question_that_ends_with_the_service_is_no_problem_of_its_alert(
+    growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = watch_of()
+    watch.put("busy", Alert.model_validate(plain()))
+    watch.look()
+    for _ in range(3):
+        growing.second(400)
+
+    def halted(*_: object, **__: object) -> None:
+        raise Halted("the question was given up")
+
+    monkeypatch.setattr("iolab.server.alerts.watch.query", halted)
+    watch.look()
+    assert watch.list_alerts().alerts[0].problem == ""
+    monkeypatch.undo()
+    watch.look()
+    assert watch.list_alerts().alerts[0].value is not None, "it was not judged before"
 
 
 @pytest.mark.slow

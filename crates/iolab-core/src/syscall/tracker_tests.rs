@@ -53,7 +53,7 @@ fn round(kernel: &mut Kernel, tracker: &mut Tracker) -> Vec<TestIo> {
     ios
 }
 
-/// All results are true; with notices read after every step, all calls have a result. Returns the number of named I/Os.
+/// All results are true; with notices read after every step, all calls have a result. Returns I/Os on pipes.
 fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usize, TestCaseError> {
     let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
     kernel.is_rough = rough;
@@ -63,24 +63,27 @@ fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usi
         if tight || step.3 % 5 == 0 {
             kernel.read_notices();
         }
-        if step.3 % 7 == 0 {
-            if tight {
-                ios.extend(round(&mut kernel, &mut tracker));
-            } else {
-                // /proc shows the current state, though records are delivered up to an earlier time
-                let until_ns = kernel.now.saturating_sub(STEP_NS * u64::from(step.3 / 7 % 30));
-                ios.extend(round_until(&mut kernel, &mut tracker, until_ns));
-            }
+        if step.3 % 7 == 0 && tight {
+            ios.extend(round(&mut kernel, &mut tracker));
+        } else if step.3 % 7 == 0 {
+            // /proc shows the current state, though records are delivered up to an earlier time
+            let until_ns = kernel.now.saturating_sub(STEP_NS * u64::from(step.3 / 7 % 30));
+            ios.extend(round_until(&mut kernel, &mut tracker, until_ns));
         }
     }
     ios.extend(round(&mut kernel, &mut tracker));
-    let mut named = 0;
+    let (mut named, mut pipes) = (0, 0);
     for io in ios.iter().filter(|io| io.error.is_none()) {
         let truth = kernel.truths.get(&io.time_ns).expect("a call that was made");
-        prop_assert_ne!(truth.file, PIPE, "pipes are left out");
+        if truth.file == PIPE {
+            // without a name where a read of /proc came too late to tell it from a file
+            prop_assert!(!tight && io.file.is_none(), "a pipe has a name: {:?}", io.file);
+            pipes += 1;
+            continue;
+        }
         match &io.file {
-            Some(file) if rough => {
-                // of a passed descriptor, only the current name is known
+            Some(file) if !tight => {
+                // /proc, which answers when a notice is late or lost, has the current name
                 let names = (truth.name.renamed..200).map(|renamed| path(truth.file, Name { renamed, ..truth.name }));
                 prop_assert!({ names }.any(|name| name == *file), "{} of {:?}", file, truth);
             }
@@ -100,7 +103,7 @@ fn check(steps: &[(usize, u8, u8, u16)], tight: bool, rough: bool) -> Result<usi
     if tight {
         prop_assert_eq!(named, kernel.truths.values().filter(|truth| truth.file < FILES).count());
     }
-    Ok(named)
+    Ok(pipes)
 }
 
 proptest! {
@@ -158,10 +161,10 @@ fn a_pipe_after_a_refuted_read_is_left_out() {
         0 249 0 42068,0 104 16 8,0 137 46 17658,0 19 49 1,0 41 34 1,0 212 185 1,0 25 0 42486,0 5 0 456,0 2 0 625,0 5 0 64,\
         484765307508258087 57 0 32235,0 9 29 0";
     let step = |words: &str| {
-        let n: Vec<usize> = words.split(' ').map(|word| word.parse().unwrap()).collect();
-        (n[0], n[1] as u8, n[2] as u8, n[3] as u16)
+        let n: Vec<u64> = words.split(' ').map(|word| word.parse().unwrap()).collect();
+        (n[0] as usize, n[1] as u8, n[2] as u8, n[3] as u16)
     };
-    check(&STEPS.split(',').map(step).collect::<Vec<_>>(), false, false).unwrap();
+    assert_eq!(check(&Vec::from_iter(STEPS.split(',').map(step)), false, false).unwrap(), 0);
 }
 
 fn ios_of(work: impl FnOnce(&mut Kernel)) -> (Vec<TestIo>, Counts) {

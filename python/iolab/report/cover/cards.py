@@ -278,14 +278,14 @@ def _several_text(changed: Sequence[Placed], significant: Sequence[Placed]) -> s
         counts = _counts_text(significant)
         return (
             f"significantly {counts} of {number} cells, {_span_text(significant)}"
-            f"{_extremes_text(significant)}"
+            f"{_places_text(significant)}"
         )
     reasons = {_change(placed).reason for placed in changed}
     if None not in reasons:
         words = " and ".join(sorted(REASONS[reason] for reason in reasons if reason is not None))
         return f"no test in {number} cells ({words}); changes {_span_text(changed)}"
     if reasons == {None} and all(_change(placed).low is None for placed in changed):
-        return f"{_untested_text(changed)}, {_span_text(changed)}{_extremes_text(changed)}; no test"
+        return f"{_untested_text(changed)}, {_span_text(changed)}{_places_text(changed)}; no test"
     text = f"no significant change in {number} cells, {_span_text(changed)}"
     sizes = [
         f"{brief(change_number(comparison.detectable, comparison))}{SPACE}{change_unit(comparison)}"
@@ -332,18 +332,23 @@ def _span_text(placed: Sequence[Placed]) -> str:
     return f"{low if unit == '%' else low.removesuffix(unit).rstrip()} to {high}"
 
 
-def _extremes_text(placed: Sequence[Placed]) -> str:
+def _places_text(placed: Sequence[Placed]) -> str:
     """The places of the largest loss and the largest gain; without a better direction that of the
-    largest change."""
+    largest change. The number is not repeated where the span has only one, and one cell has only
+    its place."""
+    several = len({cell.variant for _, cell in placed}) > 1
+    if len(placed) == 1:
+        return f" at {place_of(*placed[0], several)}"
     losses = [item for item in placed if _change(item).improves is False]
     gains = [item for item in placed if _change(item).improves]
     kinds = {"loss": losses, "gain": gains} if losses or gains else {"change": list(placed)}
-    several = len({cell.variant for _, cell in placed}) > 1
+    has_one_number = len({_number_text(item) for item in placed}) == 1
     text = ""
     for kind, among in kinds.items():
         if among:
             largest = max(among, key=_depth)
-            text += f"; largest {kind} {_number_text(largest)} at {place_of(*largest, several)}"
+            number = "" if has_one_number else f" {_number_text(largest)}"
+            text += f"; largest {kind}{number} at {place_of(*largest, several)}"
     return text
 
 

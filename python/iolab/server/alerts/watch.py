@@ -27,6 +27,7 @@ from ...recording.base.metadata import read_facts
 from ...statistics.answers.answers import Series
 from ...statistics.answers.json_form import number
 from ...statistics.ask.query import query
+from ...statistics.engine.engine import Halted
 from ...statistics.kept import manage
 from ...statistics.kept.writer import ahead_ns
 from ...statistics.language.fields import QUANTIZED
@@ -236,6 +237,8 @@ class Watch:
         for watched in all_watched:
             try:
                 self._judge(watched)
+            except Halted:
+                return  # the service ends
             except IolabError as error:
                 self._problem(watched, error.message)
             except (

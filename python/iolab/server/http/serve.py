@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import ipaddress
 import logging
 import signal
@@ -20,6 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ...errors import RunError, UsageError
+from ...statistics.engine.engine import HALT, Halt
 from ..base.store import Store
 from ..base.thread_pool import Workers, load
 from ..live.stream import PATIENCE
@@ -133,8 +135,12 @@ def serve(
     _quieten()
     workers = Workers()
     stopping = threading.Event()
+    halt, context = Halt(), contextvars.copy_context()
+    context.run(HALT.set, halt)
     watcher = (
-        threading.Thread(target=served.watch.run, args=(stopping,), name="iolab-watch", daemon=True)
+        threading.Thread(
+            target=context.run, args=(served.watch.run, stopping), name="iolab-watch", daemon=True
+        )
         if isinstance(served, AppState)
         else None
     )
@@ -144,6 +150,8 @@ def serve(
         asyncio.run(_serve(served, listener, exporter, workers, ready, go_on))
     finally:
         stopping.set()
+        # a question of an alert that outlived the process would leave objects of its engine behind
+        halt.halt()
         workers.close()
         listener.socket.close()
         if isinstance(served, AppState):
