@@ -308,9 +308,15 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
         if is_wanted(name):
             camera.take(name, url, f"{base}/report/{quote(study)}", _nothing, whole=True)
     for number, recording in enumerate(recordings):
+        reasons = _unavailable(camera, url, recording)
         for scene, (statistics, act) in WORKSHEET.items():
             name = f"{scene}-{number}" if number else scene
             if is_wanted(name):
+                lacking = [each for each in statistics if each.split("[")[0] in reasons]
+                if lacking:
+                    reason = reasons[lacking[0].split("[")[0]]
+                    print(f"{name}: left out: {lacking[0]}: {reason}", file=sys.stderr)
+                    continue
                 graphs = "".join(f"&graph={quote(statistic)}" for statistic in statistics)
                 camera.take(
                     name,
@@ -319,6 +325,20 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
                     act,
                     whole=False,
                 )
+
+
+def _unavailable(camera: Camera, url: str, recording: str) -> dict[str, str]:
+    """The statistics that a recording cannot answer, and why."""
+    page = camera.browser.new_page()
+    page.goto(url)
+    path = f"/api/v1/statistics?recording={quote(recording)}"
+    answer = page.evaluate("async path => (await fetch(path)).json()", path)
+    page.close()
+    return {
+        statistic["name"]: statistic["why_not"]
+        for statistic in answer.get("statistics", [])
+        if not statistic["available"]
+    }
 
 
 def main() -> int:

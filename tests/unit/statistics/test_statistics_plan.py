@@ -355,6 +355,23 @@ def test_all_tiers_of_events_answer_together_and_exactly(
         assert np.array_equal(one.values, other.values)
 
 
+def test_a_late_begin_has_a_note_where_no_map_of_deleted_events_is_left(tmp_path: Path) -> None:
+    full = make(tmp_path / "full", [], segments=6, seconds=20, per_s=40)
+    old = aged(full.path, tmp_path / "old", 4)
+    for maps in (old.path / "histograms").rglob("*.parquet"):
+        maps.unlink()
+    facts = read_facts(old.path)
+    assert facts.dropped is not None
+    facts.dropped["maps_until_ns"] = facts.dropped["until_ns"]
+    facts.write(old.path)
+    late = "the answer begins there"
+    for name in ("io.ops[process]", "io.ops[latency]"):
+        assert sum(late in note for note in explain(old, name).notes) == 1
+        inside = explain(old, name, from_ns=facts.dropped["until_ns"]).notes
+        assert not any(late in note for note in inside)
+        assert not any(late in note for note in explain(full, name).notes)
+
+
 @pytest.mark.parametrize("name", ["io.ops", "io.ops[op]", "io.ops[latency]"])
 def test_an_open_question_covers_the_time_of_deleted_events(name: str, tmp_path: Path) -> None:
     """Columns that maps do not have would leave the time of deleted events out of the answer."""

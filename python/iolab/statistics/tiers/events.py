@@ -81,6 +81,10 @@ def _deletion_notes(
     notes = []
     mapless_ns = dropped.get("maps_until_ns") or (dropped["until_ns"] if deleted is None else 0)
     # an open question begins with what remains
+    if from_ns is None and deleted is None:
+        notes.append(
+            f"events before {when(mapless_ns)} are no longer kept, nor are their maps: the answer begins there"
+        )
     if from_ns is not None and from_ns < mapless_ns:
         notes.append(
             f"events before {when(mapless_ns)} are no longer kept, nor are their maps: nothing answers for them"
