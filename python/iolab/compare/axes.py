@@ -135,23 +135,22 @@ def unknown_factor(name: str, runs: Sequence[Run]) -> UsageError:
     return UsageError(f"unknown factor '{name}'", hint=f"{guess}{remedy}")
 
 
-def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
+def levels(runs: Sequence[Run], names: Sequence[str]) -> tuple[Key, ...]:
     """Combinations of levels that occur, in order: numbers and sizes (`8k` before `128k`)
     ascending, other text by the alphabet.
 
     Published and imported text keeps its order of appearance, which somebody chose; a study's runs
     come in seeded order. The arms of windows have their order too.
     """
-    order: dict[str, dict[object, float]] = {name: {} for name in names}
-    keys: dict[Key, None] = {}
-    foreign = False
-    for run in runs:
-        keys[key_of(run, names)] = None
-        foreign |= run.plan.status in ("published", "imported")
-        for name in names:
-            order[name].setdefault(run.factors.get(name), len(order[name]))
-    for name in names:
-        order[name] = _text_order(order[name], foreign or name == ARM)
+    keys = dict.fromkeys(key_of(run, names) for run in runs)
+    foreign = any(run.plan.status in ("published", "imported") for run in runs)
+    order = {
+        name: _text_order(
+            {level: rank for rank, level in enumerate(dict.fromkeys(key[place] for key in keys))},
+            foreign or name == ARM,
+        )
+        for place, name in enumerate(names)
+    }
 
     def place(name: str, level: object) -> tuple[int, float]:
         if isinstance(level, AchievedLevel):
@@ -232,13 +231,15 @@ def choose(runs: Sequence[Run], layout: Layout) -> Axes:
     for name in (*(rows or ()), *(cols or ()), *(tables or ()), *ignored):
         if name not in names:
             raise unknown_factor(name, runs)
-    counts = {name: len({run.factors.get(name) for run in runs}) for name in names}
+    levels_of_run = [run.factors for run in runs]
+    levels_of = {name: {factors.get(name) for factors in levels_of_run} for name in names}
+    counts = {name: len(levels_of[name]) for name in names}
     assigned = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
     free = [name for name in names if counts[name] > 1 and name not in assigned]
     numeric = {
         name
         for name in names
-        if all(isinstance(run.factors.get(name), int | float | AchievedLevel) for run in runs)
+        if all(isinstance(level, int | float | AchievedLevel) for level in levels_of[name])
     }
     by_size = sorted(
         free,
