@@ -106,7 +106,7 @@ describe("a heat map over time", () => {
 			nothingHeld(),
 		);
 		heat.settle({ from: 0, to: 100_000 }, box);
-		expect(heat.ticks().map((tick) => tick.label)).toEqual([
+		expect(heat.ticks(200).map((tick) => tick.label)).toEqual([
 			"2 B",
 			"16 B",
 			"128 B",
@@ -115,6 +115,8 @@ describe("a heat map over time", () => {
 			"64 KiB",
 			"512 KiB",
 		]);
+		// on a high screen each power of two has room
+		expect(heat.ticks(1700)).toHaveLength(21);
 	});
 
 	it("says what is in a cell", () => {

@@ -114,9 +114,22 @@ describe("percentiles", () => {
 		expect(made("linear").axis).toMatchObject({ low: 0, scale: "linear" });
 		const labels = (scale: "" | "linear") =>
 			made(scale)
-				.ticks()
+				.ticks(200)
 				.map((each) => each.label);
 		expect(labels("")).toContain("1 ms");
+		const high = made("").ticks(900);
+		expect(high.map((each) => each.label)).toEqual([
+			"50 µs",
+			"100 µs",
+			"200 µs",
+			"500 µs",
+			"1 ms",
+			"2 ms",
+			"5 ms",
+			"10 ms",
+			"20 ms",
+			"50 ms",
+		]);
 		expect(labels("linear")).toContain("10 ms");
 	});
 

@@ -35,7 +35,7 @@ const look = (given: Partial<PairedSeriesLook> = {}): PairedSeriesLook => ({
 	mode: "highlight",
 	colour: (key) => `#${key}`,
 	words: (value) => rate(value, "1/s"),
-	ticks: (high) => numberTicks(high, "1/s"),
+	ticks: (high, height) => numberTicks(high, "1/s", height),
 	all: "io.ops[op]",
 	...given,
 });
@@ -60,7 +60,9 @@ describe("two times beside each other", () => {
 		expect(made.settle({ from: 0, to: 4e9 })).toBe(true);
 		expect(made.settle({ from: 0, to: 4e9 })).toBe(false);
 		expect(made.axis.high).toBe(10);
-		expect(made.ticks().map((each) => each.label)).toContain("10/s");
+		const labels = (height: number) => made.ticks(height).map((each) => each.label);
+		expect(labels(200)).toEqual(["0", "2/s", "4/s", "6/s", "8/s", "10/s"]);
+		expect(labels(1700)).toHaveLength(11);
 	});
 
 	it("say both, also where one of them is not known", () => {

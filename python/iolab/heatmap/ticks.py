@@ -86,7 +86,7 @@ def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> l
             for factor in (1, 2, 5)
             if low <= factor * base**power <= high
         ]
-        if len(powers) < 4 and len(fine) <= most:
+        if len(fine) <= most:
             powers = fine
     stride, anchor = 1, math.floor(_log(at, base) + 1e-9)
     while len([0 for power in range(first, last + 1) if (power - anchor) % stride == 0]) > most:

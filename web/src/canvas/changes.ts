@@ -51,8 +51,8 @@ export class Changes extends Compared implements Content {
 		return before !== JSON.stringify(this.#scale);
 	}
 
-	ticks(): Tick[] {
-		return valueTicks(this.axis, this.look.group.unit, this.#at);
+	ticks(height: number): Tick[] {
+		return valueTicks(this.axis, this.look.group.unit, this.#at, height);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number): void {

@@ -32,8 +32,8 @@ export interface Content {
 	readonly axis: Axis;
 	/** Make axis and scales for the part that is shown; whether anything is painted otherwise than before. */
 	settle(shown: Span, box: Box): boolean;
-	/** Marks on the vertical axis. */
-	ticks(): Tick[];
+	/** Marks on the vertical axis of a plot of a height. */
+	ticks(height: number): Tick[];
 	/** Paint all content of the frame, which may be wider than what is shown. `ratio`: pixels of the screen in one of the canvas. */
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void;
 	/** Paint what the colours mean, right of the plot. */

@@ -129,8 +129,8 @@ export class Heat implements Content {
 		return true;
 	}
 
-	ticks(): Tick[] {
-		return valueTicks(this.axis, this.look.group.unit, this.held.at);
+	ticks(height: number): Tick[] {
+		return valueTicks(this.axis, this.look.group.unit, this.held.at, height);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void {

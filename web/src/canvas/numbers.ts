@@ -20,7 +20,7 @@ import {
 	wholeColumns,
 } from "./lines";
 import { type Axis, type Box, type Span, xPixel, type YScale, yPixel } from "./spaces";
-import { grouped, linearTicks, logTicks, quantity, type Tick, type Unit } from "./ticks";
+import { grouped, linearTicks, logTicks, mostTicks, quantity, type Tick, type Unit } from "./ticks";
 import type { Coloured } from "./tooltip";
 
 /** What is painted of numbers over time, and how. */
@@ -128,9 +128,10 @@ export class Numbers implements Content {
 		return whole[1] > whole[0] ? whole : [first, past];
 	}
 
-	ticks(): Tick[] {
+	ticks(height: number): Tick[] {
 		const { unit } = this.look.answer;
-		return this.#low > 0 ? logTicks(this.#low, this.#high, 9, unitOf(unit)) : numberTicks(this.#high, unit);
+		if (this.#low <= 0) return numberTicks(this.#high, unit, height);
+		return logTicks(this.#low, this.#high, mostTicks(height, 9), unitOf(unit));
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame): void {
@@ -225,9 +226,9 @@ export class Numbers implements Content {
 }
 
 /** Marks of an axis of numbers from zero on. */
-export function numberTicks(high: number, unit: string): Tick[] {
+export function numberTicks(high: number, unit: string, height: number): Tick[] {
 	const [factor, after] = unit === "1" ? [100, " %"] : [1, unit.endsWith("/s") ? "/s" : ""];
-	const found = linearTicks(0, factor * high, 6, unitOf(unit));
+	const found = linearTicks(0, factor * high, mostTicks(height, 6), unitOf(unit));
 	return found.map(({ value, label }) => ({
 		value: value / factor,
 		label: value > 0 ? `${grouped(label)}${after}` : "0",

@@ -20,9 +20,9 @@ import { anyLost, lostBars, lostName } from "./lost";
 import { paintOverlays } from "./overlays";
 import type { Scale } from "./scale";
 import { type Area, type Axis, type Box, type Span, xPixel } from "./spaces";
-import { linearTicks, logTicks, UNITS } from "./ticks";
+import { linearTicks, logTicks, mostTicks, UNITS } from "./ticks";
 
-/** Marks of values at most. */
+/** Marks of values on an axis of a usual height, at most. */
 const MARKS = 9;
 
 /** Everything that one map's picture depends on. */
@@ -68,7 +68,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture): void
 		const where = { origin: cells.first * group.interval_ns, step, name: lostName(map.lost) };
 		paintStrip(context, frame, lostBars(map.lost, cells), where);
 	}
-	paintValues(context, frame, axis, valueTicks(axis, group.unit, picture.at));
+	paintValues(context, frame, axis, valueTicks(axis, group.unit, picture.at, box.height));
 	const times = linearTicks(span.from, span.to, timeMarks(box), "ns");
 	paintTimes(context, frame, times, box.top + box.height + strip);
 	const lines = picture.lines && !signed ? group.lines : [];
@@ -91,9 +91,10 @@ export function paintBitmap(
 }
 
 /** Marks of values on an axis, of a logarithmic one at the power below `at` for sure. */
-export function valueTicks(axis: Axis, unit: HeatMapGroup["unit"], at: number) {
-	if (axis.scale === "log") return logTicks(axis.low, axis.high, MARKS, unit, at);
-	return linearTicks(axis.low, axis.high, MARKS, unit);
+export function valueTicks(axis: Axis, unit: HeatMapGroup["unit"], at: number, height: number) {
+	const most = mostTicks(height, MARKS);
+	if (axis.scale === "log") return logTicks(axis.low, axis.high, most, unit, at);
+	return linearTicks(axis.low, axis.high, most, unit);
 }
 
 /** Height of the strip of losses under a map; none where nothing was lost. */

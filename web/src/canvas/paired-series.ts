@@ -22,7 +22,7 @@ export interface PairedSeriesLook {
 	mode: "highlight" | "isolate" | "exclude" | "rainbow";
 	colour: (key: string) => string;
 	words: (value: number | null) => string;
-	ticks: (high: number) => Tick[];
+	ticks: (high: number, height: number) => Tick[];
 	/** What all together is called. */
 	all: string;
 }
@@ -67,8 +67,8 @@ export class PairedSeries extends Compared implements Content {
 		return true;
 	}
 
-	ticks(): Tick[] {
-		return this.look.ticks(this.#high);
+	ticks(height: number): Tick[] {
+		return this.look.ticks(this.#high, height);
 	}
 
 	paint(context: CanvasRenderingContext2D, frame: Frame): void {

@@ -5,6 +5,9 @@
  */
 export type Unit = "ns" | "B" | "";
 
+/** Distance of the marks of a high axis at least, in px. */
+const TICK_PX = 48;
+
 /** The unit of what a map's cells hold; counts have none. */
 export const UNITS = { count: "", time: "ns", bytes: "B" } as const satisfies Record<string, Unit>;
 
@@ -49,6 +52,9 @@ export const thousands = (count: number): string => ENGLISH.format(count).replac
 export const grouped = (number: string): string =>
 	number.replace(/^-?\d{5,}/, (digits) => digits.replaceAll(/\B(?=(\d{3})+$)/g, " "));
 
+/** Marks that a vertical axis has room for: `usual`, or more on a high screen. */
+export const mostTicks = (height: number, usual: number): number => Math.max(usual, Math.floor(height / TICK_PX));
+
 /** At most `most` marks at round multiples, all in one unit. */
 export function linearTicks(low: number, high: number, most: number, unit: Unit): Tick[] {
 	if (!(high > low)) return [];
@@ -77,7 +83,7 @@ export function logTicks(low: number, high: number, most: number, unit: Unit, at
 	const last = Math.floor(log(high) + 1e-9);
 	const exponents = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
 	let values = exponents.map((power) => base ** power);
-	if (base === 10 && values.length < 4) {
+	if (base === 10) {
 		const fine = [first - 1, ...exponents].flatMap((power) => FACTORS.map((factor) => factor * 10 ** power));
 		const shown = fine.filter((value) => from <= value && value <= high);
 		if (shown.length <= most) values = shown;

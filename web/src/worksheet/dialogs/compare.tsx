@@ -143,7 +143,7 @@ function pairedSeries(spec: GraphSpec, answer: ChangesAnswer): PairedSeries {
 		mode: spec.mode,
 		colour: (key) => colourIn(spec, key),
 		words: (value) => rate(value, answer.unit),
-		ticks: (high) => numberTicks(high, answer.unit),
+		ticks: (high, height) => numberTicks(high, answer.unit, height),
 		all: answer.statistic,
 	});
 }

@@ -169,7 +169,7 @@ export function drawingOf(
 			});
 			if (isLossy) strip(context, look, content);
 			if (!isSame) {
-				paintValues(context, look, content.axis, content.ticks());
+				paintValues(context, look, content.axis, content.ticks(box.height));
 				content.legend(context, box, theme);
 			}
 		} else paintValues(context, look, { low: 0, high: 1, scale: "linear" }, []);
