@@ -178,7 +178,7 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
     text = (
         study_text(repetitions=1)
         .replace("numjobs = [1, 4]", "numjobs = [1]")
-        .replace('"2s"', '"3s"')
+        .replace('"2s"', '"6s"')
         .replace('"500ms"', "0")
     )
     (tmp_path / "study.toml").write_text(
