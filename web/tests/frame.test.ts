@@ -40,6 +40,16 @@ describe("the border of a plot", () => {
 		expect(HEADROOM).toBeLessThan(MARGINS.top);
 	});
 
+	it("has labels that end within the canvas", () => {
+		const { context } = noted();
+		const labels: unknown[][] = [];
+		Object.assign(context, { fillText: (...args: unknown[]) => labels.push(args) });
+		paintValues(context, frame, { low: 0, high: 2, scale: "linear" }, [{ value: 1, label: "768 MiB/s" }]);
+		const [[text, x, , width] = []] = labels;
+		expect(text).toBe("768 MiB/s");
+		expect(Number(x) - Number(width)).toBeGreaterThanOrEqual(0);
+	});
+
 	it("leaves a telephone most of its width", () => {
 		const { left, right } = marginsOf(345);
 		expect(345 - left - right).toBeGreaterThan(0.65 * 345);

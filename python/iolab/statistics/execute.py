@@ -329,8 +329,9 @@ def _unknown_part(field: str, measure: str, keys: Any, amount: Any) -> tuple[str
     if not unknown or (unknown == whole_sum and not _UNKNOWN[field]):
         return ()
     share = 100 * unknown / whole_sum
+    number = f"{share:.3g}" if share >= 0.001 else "less than 0.001"
     what = "bytes" if measure == "bytes" else "calls"
-    return (f"unknown {field}: {share:.3g} % of {what}{_UNKNOWN[field]}",)
+    return (f"unknown {field}: {number} % of {what}{_UNKNOWN[field]}",)
 
 
 def _spread(column: Any, amount: Any, columns: int) -> Floats:

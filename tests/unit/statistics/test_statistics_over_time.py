@@ -23,6 +23,8 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.engine import cells
 from iolab.statistics.engine.engine import Engine
+from iolab.statistics.engine.windows import field_of
+from iolab.statistics.execute import _unknown_part
 from iolab.statistics.question import Question
 from support.recordings import events as events_of
 from support.recordings import unsealed
@@ -485,3 +487,11 @@ def test_a_share_of_calls_on_files_without_a_name_is_said_with_the_answer(tmp_pa
         found = query(Recording(tmp_path / str(lacking)), "file.ops[file]")
         assert isinstance(found, Stack)
         assert tuple(each for each in found.notes if "unknown" in each) == note
+
+
+def test_a_tiny_unknown_share_has_no_exponent() -> None:
+    keys, amount = np.array([0, 1], dtype=object), np.array([3, 10**9])
+    keys[0], keys[1] = field_of("file").missing, "/a"
+    assert _unknown_part("file", "bytes", keys, amount) == (
+        "unknown file: less than 0.001 % of bytes",
+    )

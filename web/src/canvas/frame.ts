@@ -263,7 +263,8 @@ export function paintValues(
 		const y = box.top + box.height * (1 - toPosition(axis, tick.value));
 		context.moveTo(box.left - 5, y);
 		context.lineTo(box.left, y);
-		context.fillText(tick.label, box.left - 8, y);
+		// a label that is too wide for a telephone is made narrower
+		context.fillText(tick.label, box.left - 8, y, box.left - 8);
 	}
 	context.stroke();
 }
