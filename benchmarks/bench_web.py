@@ -8,8 +8,8 @@ and what CPU its main thread spent on each. The limits are 60 frames a second, w
 a second until a day is drawn, from the address on: a day of a recording (from the maps of its
 segments), and one of 86,400 seconds of which only what was kept is left, both in columns of a
 minute. A day is opened anew several times; the best of the first (nothing is remembered of it then)
-and of the others count, and what the service took is said beside. A value that is highlighted among
-1.65 million I/Os has half a second, from the click until its map is drawn. Each figure stands beside its
+and of the others count, and the time of the service is printed with it. A value that is highlighted among
+1.65 million I/Os has half a second, from the click until its map is drawn. Each figure is printed with its
 limit, with the machine's load. Exits with 1 where one is beyond its limit; on a machine that does
 other things as well frames get fewer and days longer. IOLAB_BENCH_SECONDS (5) makes the
 measurements longer. Needs Chromium.

@@ -312,10 +312,12 @@ def walk(camera: Camera, url: str, only: list[str]) -> None:
         for scene, (statistics, act) in WORKSHEET.items():
             name = f"{scene}-{number}" if number else scene
             if is_wanted(name):
-                lacking = [each for each in statistics if each.split("[")[0] in reasons]
-                if lacking:
-                    reason = reasons[lacking[0].split("[")[0]]
-                    print(f"{name}: left out: {lacking[0]}: {reason}", file=sys.stderr)
+                unrecorded = [
+                    statistic for statistic in statistics if statistic.split("[")[0] in reasons
+                ]
+                if unrecorded:
+                    reason = reasons[unrecorded[0].split("[")[0]]
+                    print(f"{name}: left out: {unrecorded[0]}: {reason}", file=sys.stderr)
                     continue
                 graphs = "".join(f"&graph={quote(statistic)}" for statistic in statistics)
                 camera.take(

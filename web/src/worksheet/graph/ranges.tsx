@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
