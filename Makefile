@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):$(HOME)/.cargo/bin
 RUST := Cargo.toml $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -type f)
 PROBE := python/iolab/_probe/iolab-probe
 WEB := web/.npmrc $(wildcard web/*.json web/*.ts) $(shell find web/src -type f)
-BUNDLE := python/iolab/report/static/report.js
+BUNDLE := python/iolab/output/report/static/report.js
 
 .PHONY: help
 help: ## List the targets
@@ -271,4 +271,4 @@ lock: $(STAMPS)/venv ## Renew requirements/*.lock, the modules of the server of 
 
 .PHONY: clean
 clean: ## Remove what was built; results stay
-	rm -rf $(VENV) $(STAMPS) target build dist web/node_modules python/iolab/report/static python/iolab/_probe python/iolab/_core*.so
+	rm -rf $(VENV) $(STAMPS) target build dist web/node_modules python/iolab/output/report/static python/iolab/_probe python/iolab/_core*.so

@@ -28,18 +28,18 @@ import numpy as np
 from bench_query import batch
 from pairs import paired
 
-from iolab.archive import Archive, compact, expire, push, tables
-from iolab.archive.recordings import ArchivedEvents, open_recordings
-from iolab.archive.scan import Rows, data_files, dataset, row_filter
-from iolab.archive.spark import Cluster
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
-from iolab.statistics.ask.outliers import rank_hosts
-from iolab.statistics.engine.cells import bucket_of
-from iolab.statistics.engine.engine import Engine
+from iolab.recordings.archive import Archive, compact, expire, push, tables
+from iolab.recordings.archive.recordings import ArchivedEvents, open_recordings
+from iolab.recordings.archive.scan import Rows, data_files, dataset, row_filter
+from iolab.recordings.archive.spark import Cluster
+from iolab.recordings.ask.engine.cells import bucket_of
+from iolab.recordings.ask.engine.engine import Engine
+from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet
+from iolab.recordings.ask.outliers import rank_hosts
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 EVENTS = int(os.environ.get("IOLAB_BENCH_EVENTS", "8000000"))
 HOSTS = int(os.environ.get("IOLAB_BENCH_HOSTS", "4"))

@@ -19,8 +19,8 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, StringType
 
-from iolab.archive import Archive, tables
-from iolab.archive.scan import data_files, row_filter
+from iolab.recordings.archive import Archive, tables
+from iolab.recordings.archive.scan import data_files, row_filter
 
 FILES = int(os.environ.get("IOLAB_BENCH_FILES", "100000"))
 HOSTS = int(os.environ.get("IOLAB_BENCH_HOSTS", "1000"))

@@ -20,10 +20,10 @@ from unittest import mock
 import numpy as np
 from bench_query import batch
 
-from iolab.archive import Archive, push
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.cells import bucket_of
+from iolab.recordings.archive import Archive, push
+from iolab.recordings.ask.engine.cells import bucket_of
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.write.writer import RecordingWriter
 
 FILES = int(os.environ.get("IOLAB_BENCH_FILES", "1000"))
 EVENTS = int(os.environ.get("IOLAB_BENCH_EVENTS", "4000000"))

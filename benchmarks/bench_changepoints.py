@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.stats.series.changepoints import change_points
+from iolab.base.stats.series.changepoints import change_points
 
 ENTRIES, SERIES = 60, 200
 STEPS = (1.0, 2.0, 3.0)

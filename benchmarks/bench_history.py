@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iolab.history.store import Entry, Row, _Index, _write_entries, series_name
+from iolab.studies.history.store import Entry, Row, _Index, _write_entries, series_name
 
 STUDIES, CELLS, CHANGED = 1000, 200, 20
 METRICS = (("write.iops", "1/s"), ("write.bw", "B/s"), ("write.lat.mean", "s"))

@@ -24,16 +24,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.cells import lower_bounds
-from iolab.statistics.kept import manage, recovery
-from iolab.statistics.kept.compaction import Merger
-from iolab.statistics.kept.files import definitions, tables
-from iolab.statistics.kept.files.definitions import Kept, State
-from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name, path_of
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.engine.cells import lower_bounds
+from iolab.recordings.ask.kept import manage, recovery
+from iolab.recordings.ask.kept.compaction import Merger
+from iolab.recordings.ask.kept.files import definitions, tables
+from iolab.recordings.ask.kept.files.definitions import Kept, State
+from iolab.recordings.ask.kept.files.paths import BITS, TIERS, files, folder_name, path_of
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.write.writer import RecordingWriter
 
 HOURS = int(os.environ.get("IOLAB_BENCH_HOURS", "24"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "2000"))
@@ -50,8 +50,8 @@ LOADS = {
 _ASK = """
 import json, sys, time
 from pathlib import Path
-from iolab.recording.read.recording import Recording
-from iolab.statistics.ask.query import query
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.ask.query import query
 import duckdb, pyarrow.parquet
 recording = Recording(Path(sys.argv[1]))
 begin = time.perf_counter()

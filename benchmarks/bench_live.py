@@ -34,7 +34,7 @@ from surroundings import (
     status,
 )
 
-from iolab.stats.means import log_mean_interval
+from iolab.base.stats.means import log_mean_interval
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "60"))
 PAIRS = int(os.environ.get("IOLAB_BENCH_PAIRS", "5"))

@@ -31,11 +31,11 @@ import pyarrow as pa
 from bench_web import ARGUMENTS, CHROMIUM, Visit, load, visiting
 from surroundings import memory
 
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.cells import bucket_of
+from iolab.recordings.ask.engine.cells import bucket_of
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 DAYS = int(os.environ.get("IOLAB_BENCH_DAYS", "30"))
 RATE = float(os.environ.get("IOLAB_BENCH_RATE", "40"))

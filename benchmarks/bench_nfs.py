@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from iolab.base.stats.means import log_mean_interval
 from iolab.hosts.base.host import Host, text_or_none
 from iolab.hosts.kinds.parse import host_named
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
-from iolab.stats.means import log_mean_interval
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 
 IOLAB = [sys.executable, "-m", "iolab.cli"]
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "20"))

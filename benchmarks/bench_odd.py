@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest
-from iolab.statistics.ask.oddities import Oddities, Oddity, oddities
-from iolab.statistics.kept.recorded import span_of
+from iolab.recordings.ask.kept.recorded import span_of
+from iolab.recordings.ask.oddities import Oddities, Oddity, oddities
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
 
 SECONDS = 60
 RATE = 10_000

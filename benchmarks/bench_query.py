@@ -25,16 +25,16 @@ from bench_heatmap import write_log
 from pairs import paired
 
 from iolab import _core
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.ledger import THREADS
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.query import query
-from iolab.statistics.engine.cells import bucket_of
-from iolab.statistics.tiers.map_sums import EVER
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.engine.cells import bucket_of
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.tiers.map_sums import EVER
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.ledger import THREADS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.writer import RecordingWriter
 
 MILLIONS = max(1, int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000")) // 1_000_000)
 LINES = int(os.environ.get("IOLAB_BENCH_LINES", "5000000"))
@@ -44,11 +44,11 @@ START_NS = 1_700_000_000_000_000_000
 ASK = """
 import sys, time
 import numpy
-from iolab.recording.base.conditions import parse_where
+from iolab.recordings.store.base.conditions import parse_where
 start, spent = time.perf_counter(), time.process_time()
 from pathlib import Path
-from iolab.recording.read.recording import Recording
-from iolab.statistics.ask.query import heat, query
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.ask.query import heat, query
 recording = Recording(Path(sys.argv[1]))
 {question}
 print(time.perf_counter() - start, time.process_time() - spent, total)
@@ -100,7 +100,7 @@ DRILL_DOWN = {
         "total = query(recording, 'io.ops[op=write][process=fio][size=8KiB][latency]', "
         "from_ns=FROM).events"
     ),
-    f"who is in a rectangle, against the last {DRILLED} M events": "from iolab.statistics.ask.attribution import Rectangle, who; "
+    f"who is in a rectangle, against the last {DRILLED} M events": "from iolab.recordings.ask.attribution import Rectangle, who; "
     "found = who(recording, 'latency', Rectangle(low=10**6), around=(FROM, None)); total = found.inside + found.outside",
 }
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 from bench_heatmap import write_log
 
 from iolab import _core
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 EVENTS_IMPORTED = int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000"))
 SECONDS, RATE = 60, 50_000
@@ -98,8 +98,8 @@ def appended(folder: Path) -> None:
 IMPORT = """
 import resource, sys, time
 from pathlib import Path
-from iolab.recording.write.ingest import ingest
-from iolab.recording.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
+from iolab.recordings.store.read.trace import Trace
 begun = time.perf_counter()
 done = ingest(Trace(Path(sys.argv[1])), Path(sys.argv[2]))
 print(done.events, time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -48,9 +48,9 @@ from surroundings import (
     until,
 )
 
-from iolab.recording.read.recording import Recording
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.files.paths import TIERS, files, folder_name
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.files.paths import TIERS, files, folder_name
+from iolab.recordings.store.read.recording import Recording
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "3600"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "10000"))

@@ -37,8 +37,8 @@ import pyarrow as pa
 from surroundings import cpu_seconds, serve
 
 from iolab import _core
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.write.writer import RecordingWriter
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "5"))
 CHROMIUM = Path("/usr/bin/chromium")

@@ -17,8 +17,8 @@ from typing import Any
 from bench_query import MINUTE_NS, SMALL, START_NS, write_recording
 
 import iolab
-from iolab.recording.read.recording import Recording
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 
 ROOT = str(Path(iolab.__file__).parent)
 QUESTIONS = ("io.ops", "io.ops[latency]", "io.ops[process]")

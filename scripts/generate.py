@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.glossary import SECTIONS
-from iolab.report.model import schema as report_schema
-from iolab.results.evidence.manifest import Manifest
-from iolab.server.http import openapi
-from iolab.study.file import schema as study_schema
+from iolab.base.glossary import SECTIONS
+from iolab.output.report.model import schema as report_schema
+from iolab.output.server.http import openapi
+from iolab.studies.plan.file import schema as study_schema
+from iolab.studies.results.evidence.manifest import Manifest
 
 
 def generate(root: Path) -> list[Path]:
@@ -38,7 +38,7 @@ def generate(root: Path) -> list[Path]:
 
 def _write_glossary(root: Path) -> Path:
     lines = [
-        "<!-- Generated from python/iolab/glossary.py by `make generate`. -->",
+        "<!-- Generated from python/iolab/base/glossary.py by `make generate`. -->",
         "",
         "# Glossary",
         "",

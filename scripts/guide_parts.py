@@ -14,23 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from iolab.charts.base.model import Chart
-from iolab.charts.book import ChartBook
-from iolab.charts.over_load import over_load
-from iolab.charts.series import series
-from iolab.compare.axes import Layout, level_text
-from iolab.compare.compare import compare
-from iolab.compare.published import Published
-from iolab.heatmap.figure import panels
-from iolab.heatmap.model import View
-from iolab.heatmap.svg import LAYOUT, svg
-from iolab.heatmap.theme import LIGHT
-from iolab.report.sections.vdev_maps import KINDS, maps_of
-from iolab.results.evidence.marks import seconds_of
-from iolab.results.evidence.model import Run
-from iolab.results.facts.target_metrics import read_target
-from iolab.results.open.results import Results
-from iolab.units import format_quantity
+from iolab.base.units import format_quantity
+from iolab.output.charts.base.model import Chart
+from iolab.output.charts.book import ChartBook
+from iolab.output.charts.over_load import over_load
+from iolab.output.charts.series import series
+from iolab.output.report.sections.vdev_maps import KINDS, maps_of
+from iolab.recordings.heatmap.figure import panels
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.heatmap.svg import LAYOUT, svg
+from iolab.recordings.heatmap.theme import LIGHT
+from iolab.studies.compare.axes import Layout, level_text
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.published import Published
+from iolab.studies.results.evidence.marks import seconds_of
+from iolab.studies.results.evidence.model import Run
+from iolab.studies.results.facts.target_metrics import read_target
+from iolab.studies.results.open.results import Results
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from guide_parts import PARTS
 
-from iolab.results.open.results import Results
+from iolab.studies.results.open.results import Results
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDES = ROOT / "docs/guides"

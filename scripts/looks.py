@@ -355,7 +355,7 @@ def main() -> int:
     args.output.mkdir(parents=True, exist_ok=True)
     from playwright.sync_api import sync_playwright
 
-    from iolab.recording.base.layout import is_recording
+    from iolab.recordings.store.base.layout import is_recording
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

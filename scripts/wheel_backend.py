@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = Path("python/iolab/report/static")
+PAGES = Path("python/iolab/output/report/static")
 BUILD = Path("python/iolab/_build.json")
 SHARE = Path("build/share")
 """Manual pages and completions as they are installed below a prefix's share/; `make share` makes

@@ -9,7 +9,7 @@ export default defineConfig({
 	test: { testTimeout: 60_000, setupFiles: ["tests/setup.ts"] },
 	oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
 	build: {
-		outDir: "../python/iolab/report/static",
+		outDir: "../python/iolab/output/report/static",
 		emptyOutDir: true,
 		target: "es2022",
 		cssCodeSplit: false,

@@ -10,22 +10,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
-from .compare.several import Match, Several
-from .errors import UsageError
-from .results.evidence.manifest import FILE
-from .results.open.results import Progress, Results
-from .untrusted_text import html_table, visible
+from .base.errors import UsageError
+from .base.untrusted_text import html_table, visible
+from .studies.compare.several import Match, Several
+from .studies.results.evidence.manifest import FILE
+from .studies.results.open.results import Progress, Results
 
 if TYPE_CHECKING:
-    from .charts.book import ChartBook
-    from .compare.axes import Where
-    from .compare.model import Comparison, Warning
     from .notebook import MapWidget
-    from .recording.base.counts import HeatCounts, Weight
-    from .recording.read.recording import Recording
-    from .recording.read.trace import Trace
-    from .results.evidence.model import Run
-    from .statistics.answers.answers import Answer
+    from .output.charts.book import ChartBook
+    from .recordings.ask.answers.answers import Answer
+    from .recordings.store.base.counts import HeatCounts, Weight
+    from .recordings.store.read.recording import Recording
+    from .recordings.store.read.trace import Trace
+    from .studies.compare.axes import Where
+    from .studies.compare.model import Comparison, Warning
+    from .studies.results.evidence.model import Run
 
 Names = str | Sequence[str] | None
 Moment = str | int | None
@@ -82,8 +82,8 @@ class _Shown:
     ) -> Comparison:
         """Compare every variant with the baseline; see `compare.compare.compare`. `where` is `{"media":
         "hdd"}` or lists of levels."""
-        from .compare.axes import Layout
-        from .compare.compare import compare
+        from .studies.compare.axes import Layout
+        from .studies.compare.compare import compare
 
         return compare(
             self.runs,
@@ -103,7 +103,7 @@ class _Shown:
     @cached_property
     def chart(self) -> ChartBook:
         """Charts of these results, one method each."""
-        from .charts.book import ChartBook
+        from .output.charts.book import ChartBook
 
         return ChartBook(cast("Any", self))
 
@@ -115,8 +115,8 @@ class Opened(_Shown, Results):
     def notes(self) -> tuple[Warning, ...]:  # type: ignore[override]
         """What is missing or damaged, as `remarks.study_notes` has it, and whether the number of
         blocks depends on the results."""
-        from .compare.remarks import study_notes
-        from .compare.rules.sequential import sequential_notes
+        from .studies.compare.remarks import study_notes
+        from .studies.compare.rules.sequential import sequential_notes
 
         return (
             *study_notes(self.runs, self.standing, self.manifest.imported),
@@ -145,7 +145,7 @@ class Events:
         return html_table(f"{name} {self.path.name}", ("", ""), rows)
 
     def _facts(self) -> tuple[str, list[tuple[str, str]]]:
-        from .recording.read.trace import Trace
+        from .recordings.store.read.trace import Trace
 
         if isinstance(self._held, Trace):
             summary = self._held.summary()
@@ -180,9 +180,9 @@ class Events:
         `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a
         length like "1s", or ns.
         """
-        from .recording.base.conditions import parse_where
-        from .statistics.ask.query import heat
-        from .statistics.question import Question
+        from .recordings.ask.query import heat
+        from .recordings.ask.question import Question
+        from .recordings.store.base.conditions import parse_where
 
         from_ns, until_ns = self._span(from_, to)
         counts = heat(
@@ -223,14 +223,14 @@ class Events:
                 where="explore",
                 hint="install iolab[notebook], or use heatmap()",
             ) from error
-        from .heatmap.figure import Named
-        from .recording.base.conditions import parse_where
-        from .recording.read.trace import Trace, dimensions
-        from .statistics.ask.attribution import Rectangle, Who, who
-        from .statistics.ask.drill import dimensions_of
-        from .statistics.ask.query import heat
-        from .statistics.engine.windows import filters_of
-        from .statistics.question import Question
+        from .recordings.ask.attribution import Rectangle, Who, who
+        from .recordings.ask.drill import dimensions_of
+        from .recordings.ask.engine.windows import filters_of
+        from .recordings.ask.query import heat
+        from .recordings.ask.question import Question
+        from .recordings.heatmap.figure import Named
+        from .recordings.store.base.conditions import parse_where
+        from .recordings.store.read.trace import Trace, dimensions
 
         conditions = parse_where(_as_list(where) or [])
         span = self._span(from_, to)
@@ -301,7 +301,7 @@ class Events:
     ) -> Answer:
         """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the
         counts of a heat map."""
-        from .statistics.ask.query import query
+        from .recordings.ask.query import query
 
         from_ns, until_ns = self._span(from_, to)
         return query(
@@ -315,10 +315,10 @@ class Events:
         )
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
-        from .recording.read.trace import Trace
-        from .statistics.kept.recorded import span_of
-        from .statistics.language.quantities import parse_moment
-        from .statistics.tiers.trace_tier import bounds
+        from .recordings.ask.kept.recorded import span_of
+        from .recordings.ask.language.quantities import parse_moment
+        from .recordings.ask.tiers.trace_tier import bounds
+        from .recordings.store.read.trace import Trace
 
         if not isinstance(start, str) and not isinstance(end, str):
             return start, end
@@ -344,10 +344,10 @@ class Map:
 
     def svg(self, *, percentiles: bool = False, dark: bool = False) -> str:
         """The map as an SVG document."""
-        from .heatmap.figure import Named, panels
-        from .heatmap.model import View
-        from .heatmap.svg import LAYOUT, svg
-        from .heatmap.theme import DARK, LIGHT
+        from .recordings.heatmap.figure import Named, panels
+        from .recordings.heatmap.model import View
+        from .recordings.heatmap.svg import LAYOUT, svg
+        from .recordings.heatmap.theme import DARK, LIGHT
 
         view = View("linear" if self.counts.y == "offset" else "log")
         return svg(
@@ -399,9 +399,9 @@ def open(
     Raises ResultsError or FormatError for an existing path that is none of these, UsageError for a
     missing one.
     """
-    from .recording.base.layout import is_recording
-    from .recording.read.recording import open_events
-    from .recording.read.trace import Trace
+    from .recordings.store.base.layout import is_recording
+    from .recordings.store.read.recording import open_events
+    from .recordings.store.read.trace import Trace
 
     place = Path(path)
     if others and any(Path(other).is_dir() for other in (path, *others)):
@@ -462,7 +462,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
     import shutil
     import tempfile
 
-    from .results.imports.tree import import_files
+    from .studies.results.imports.tree import import_files
 
     directory = Path(tempfile.mkdtemp(prefix="iolab-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -471,7 +471,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
 
 
 def _length(interval: str | int | None) -> int | None:
-    from .statistics.language.quantities import parse_duration
+    from .recordings.ask.language.quantities import parse_duration
 
     return parse_duration(interval) if isinstance(interval, str) else interval
 
@@ -483,7 +483,7 @@ def _as_list(names: Names) -> list[str] | None:
 
 
 def _conditions(where: Mapping[str, object] | None) -> Where:
-    from .compare.axes import level_text
+    from .studies.compare.axes import level_text
 
     return {
         name: [

@@ -14,13 +14,13 @@ from typing import Any
 import anywidget
 import traitlets
 
-from .heatmap.figure import Named
-from .heatmap.model import View
-from .heatmap.theme import DARK, LIGHT
-from .heatmap.wire import HeatMapPage, colours, group_of
-from .recording.base.counts import HeatCounts
-from .report.page.html import bundle_file, pack
-from .statistics.ask.attribution import Rectangle, Who
+from .output.report.page.html import bundle_file, pack
+from .recordings.ask.attribution import Rectangle, Who
+from .recordings.heatmap.figure import Named
+from .recordings.heatmap.model import View
+from .recordings.heatmap.theme import DARK, LIGHT
+from .recordings.heatmap.wire import HeatMapPage, colours, group_of
+from .recordings.store.base.counts import HeatCounts
 
 __all__ = ["MapWidget"]
 

@@ -9,8 +9,8 @@ import pytest
 
 import iolab
 from iolab.api import Opened
-from iolab.errors import UsageError
-from iolab.results.imports.table import import_table
+from iolab.base.errors import UsageError
+from iolab.studies.results.imports.table import import_table
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import record
 from support.recordings import SECOND, START, events, samples
 from support.studies import import_study
@@ -126,7 +126,7 @@ def test_the_program_of_the_guide_reads_an_archive(
 @pytest.fixture
 def fleet(tmp_path: Path) -> str:
     """An archive of two hosts with 300 rows of I/Os each."""
-    from iolab.archive import Archive, push
+    from iolab.recordings.archive import Archive, push
 
     archive = Archive.open(str(tmp_path / "archive"), create=True)
     for seed, host in enumerate(("db1", "db2")):
@@ -306,8 +306,8 @@ def test_questions_that_a_folder_refuses(
 def test_results_are_pushed_with_their_recordings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from iolab.archive import Archive, tables
-    from iolab.results.open.results import Results
+    from iolab.recordings.archive import Archive, tables
+    from iolab.studies.results.open.results import Results
 
     results, url = import_study(tmp_path, 1, 1000), str(tmp_path / "archive")
     expected = sorted(

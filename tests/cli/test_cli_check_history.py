@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from iolab.base.stats.margins import sessions_needed, t_margin
+from iolab.base.stats.sessions import session_interval
 from iolab.cli.main import run
-from iolab.stats.margins import sessions_needed, t_margin
-from iolab.stats.sessions import session_interval
 from support.fio_files import job, output
 
 NIGHTS, CHANGED = 20, 10

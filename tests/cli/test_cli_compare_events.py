@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
 from support.golden import Golden
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.results.evidence.files import read_plan, write_plan
+from iolab.studies.results.evidence.files import read_plan, write_plan
 from support.fio_files import job, output
 from support.results_over_time import WEEK, imported_weeks
 

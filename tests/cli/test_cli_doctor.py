@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import sudo_command
 from iolab.cli import doctor as doctor_checks
 from iolab.cli.main import run
-from iolab.errors import sudo_command
 from iolab.hosts.base.host import Completed, Host
 from iolab.hosts.facts.host_facts import boot_id
 from iolab.hosts.kinds.local import LocalHost
-from iolab.recorder.probe.program import instances_of
-from iolab.results.evidence.lock import lock
-from iolab.targets.made import Made, loops_of
+from iolab.recordings.record.probe.program import instances_of
+from iolab.studies.results.evidence.lock import lock
+from iolab.studies.targets.made import Made, loops_of
 from support.disks import need_loops
 from support.probe import Probe, need_probe, need_tracing
 from support.probe import instances_of as made_by

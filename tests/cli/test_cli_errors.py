@@ -130,7 +130,7 @@ def test_a_study_that_is_not_there_or_wrong(
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
-    from iolab.errors import UsageError
+    from iolab.base.errors import UsageError
 
     with pytest.raises(UsageError):
         run(["--debug", "show", str(tmp_path / "absent")])

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, events
 from support.waiting import PATIENCE
 

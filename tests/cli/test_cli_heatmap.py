@@ -126,8 +126,8 @@ def test_two_traces_on_one_scale(
 def test_a_page_holds_what_it_needs(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from iolab.errors import IolabError
-    from iolab.report.page.html import bundle_file
+    from iolab.base.errors import IolabError
+    from iolab.output.report.page.html import bundle_file
 
     try:
         bundle_file("heatmap.js")

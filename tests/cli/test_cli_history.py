@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from iolab.cli.main import run
-from iolab.history.store import History
+from iolab.studies.history.store import History
 from support.fio_files import job, output
 
 STUDIES, CHANGED = 24, 15

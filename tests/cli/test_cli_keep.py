@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.golden import Golden
 from support.recordings import SECOND, START, events, samples
 from support.waiting import PATIENCE, recorded_events, until
@@ -226,7 +226,7 @@ def more_events(path: Path) -> None:
 
 
 def cut(path: Path) -> None:
-    from iolab.recorder.control import say
+    from iolab.recordings.record.control import say
 
     more_events(path)
     say(path, {"word": "cut"}, timeout=PATIENCE)
@@ -260,8 +260,8 @@ def test_on_a_recording_that_is_being_made(
     # all that was recorded is kept, and nothing twice
     rows = listed(path, capsys)
     assert sum(each["rows"] for each in rows["io.ops[op]"]["tiers"]) > 0
-    from iolab.statistics.kept.files import tables
-    from iolab.statistics.kept.files.paths import TIERS, files, folder_name
+    from iolab.recordings.ask.kept.files import tables
+    from iolab.recordings.ask.kept.files.paths import TIERS, files, folder_name
 
     kept = [
         tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))
@@ -295,8 +295,8 @@ def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(
     child.wait()
     path, child = recording("--duration", "2s")
     assert child.wait(PATIENCE) == 0
-    from iolab.statistics.kept.files import tables
-    from iolab.statistics.kept.files.paths import TIERS, files, folder_name
+    from iolab.recordings.ask.kept.files import tables
+    from iolab.recordings.ask.kept.files.paths import TIERS, files, folder_name
 
     kept = [
         tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))

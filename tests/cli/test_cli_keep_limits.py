@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recorder.control import say
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.record.control import say
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.golden import Golden
 from support.made_up import as_root, made_up_probe, recording_itself
 from support.recordings import START, events

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from iolab.archive.labels import LONGEST, parse_label
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
-from iolab.errors import UsageError
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.archive.labels import LONGEST, parse_label
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import START, events
 
 RACKS = {"db1": "r1", "db2": "r1", "web": "r2"}

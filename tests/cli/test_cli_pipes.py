@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +158,7 @@ def test_a_study_goes_on_where_nobody_reads_its_words() -> None:
 
 def test_another_pipe_that_breaks_is_one(monkeypatch: pytest.MonkeyPatch, recording: Path) -> None:
     from iolab.cli.main import run
-    from iolab.statistics.kept import manage
+    from iolab.recordings.ask.kept import manage
 
     def breaks(_: Path) -> None:
         raise BrokenPipeError(32, "Broken pipe")

@@ -18,9 +18,9 @@ from iolab.cli.study.progress import (
     shared_progress,
     values_text,
 )
-from iolab.run.progress import Outcome
-from iolab.study.cells.plan import Plan, plan_runs
-from iolab.study.file.load import Study, load_study
+from iolab.studies.plan.cells.plan import Plan, plan_runs
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.run.progress import Outcome
 from support.acting import study_text
 from support.golden import Golden
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.compare.published import Published
-from iolab.report.assemble import assemble
-from iolab.results.open.results import Results
+from iolab.output.report.assemble import assemble
+from iolab.studies.compare.published import Published
+from iolab.studies.results.open.results import Results
 
 
 @pytest.fixture

@@ -18,15 +18,15 @@ import pytest
 
 import iolab
 from iolab.api import Events
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.queries.drill import ios
-from iolab.statistics.ask import aliases
-from iolab.statistics.question import Question
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.drill import ios
+from iolab.recordings.ask import aliases
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.counters import disk, kept
 from support.golden import Golden
 from support.recordings import SECOND, START, events
@@ -280,8 +280,8 @@ def test_heatmaps_of_a_recording(
 def test_a_page_of_a_recording_says_whose(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from iolab.errors import IolabError
-    from iolab.report.page.html import bundle_file
+    from iolab.base.errors import IolabError
+    from iolab.output.report.page.html import bundle_file
 
     try:
         bundle_file("heatmap.js")
@@ -293,9 +293,9 @@ def test_a_page_of_a_recording_says_whose(
 
 
 def test_whose_adds_up(recording: Path) -> None:
-    from iolab.recording.read.recording import Recording
-    from iolab.statistics.ask.drill import dimensions_of
-    from iolab.statistics.ask.query import heat
+    from iolab.recordings.ask.drill import dimensions_of
+    from iolab.recordings.ask.query import heat
+    from iolab.recordings.store.read.recording import Recording
 
     whole = heat(Recording(recording), "latency", Question(interval_ns=10**9))
     found, left = dimensions_of(

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 import iolab
+from iolab.base.errors import sudo_command
 from iolab.cli.main import run
 from iolab.cli.record.words import summary_lines
-from iolab.errors import sudo_command
-from iolab.recorder.recorder import Outcome
-from iolab.recorder.status import Status
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.record.recorder import Outcome
+from iolab.recordings.record.status import Status
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.golden import Golden
 from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.ledger import append_line
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.ledger import append_line
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import iolab
 from iolab.api import OpenedSeveral
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
-from iolab.compare.model import CONFOUNDED
-from iolab.errors import UsageError
-from iolab.report.page import html
+from iolab.output.report.page import html
+from iolab.studies.compare.model import CONFOUNDED
 from support.report_page import page_data
 from support.results_over_time import imported_weeks
 

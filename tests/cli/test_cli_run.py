@@ -16,10 +16,10 @@ import pytest
 
 import iolab
 from iolab.api import Opened
+from iolab.base.errors import RunError
 from iolab.cli.main import run
-from iolab.errors import RunError
-from iolab.results.evidence.manifest import read_manifest
-from iolab.run.resuming import unit as resume_unit
+from iolab.studies.results.evidence.manifest import read_manifest
+from iolab.studies.run.resuming import unit as resume_unit
 from support.disks import need_loops
 from support.golden import Golden
 from support.waiting import PATIENCE

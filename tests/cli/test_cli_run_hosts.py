@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.open.multi_host import host_words
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.open.multi_host import host_words
 from support.acting import fake_host, study_text
 
 RUNS = 8
@@ -68,8 +68,8 @@ def test_one_killed_before_its_first_line_goes_on_over_there(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("iolab.run.runner.gather", killed)
-        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        patch.setattr("iolab.studies.run.runner.gather", killed)
+        patch.setattr("iolab.studies.targets.directory.DirectoryTarget.close", lambda target: None)
         with pytest.raises(Killed):
             run(["run", "s.toml", "--host", "root@a"])
     out = Path("results/small")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.language.catalogue import CATALOGUE
+from iolab.recordings.ask.language.catalogue import CATALOGUE
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.write.writer import RecordingWriter
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

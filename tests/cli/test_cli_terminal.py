@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import START, events
 
 EVIL = "bl\x1b[32mock\x9b2J\u202e"

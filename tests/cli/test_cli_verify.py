@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.base.layout import SEGMENTS, map_file, sealed_file
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.layout import SEGMENTS, map_file, sealed_file
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 

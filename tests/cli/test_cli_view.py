@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import IolabError
 from iolab.cli.main import run
-from iolab.errors import IolabError
-from iolab.recording.read.recording import Recording
-from iolab.report.page.html import bundle_file
-from iolab.server.alerts import commands
+from iolab.output.report.page.html import bundle_file
+from iolab.output.server.alerts import commands
+from iolab.recordings.store.read.recording import Recording
 from support.waiting import PATIENCE, recorded_events, until
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"

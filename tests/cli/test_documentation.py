@@ -149,7 +149,7 @@ def test_the_index_links_every_page() -> None:
 
 
 def test_every_registered_format_gate_and_metric_word_is_documented() -> None:
-    from iolab import registry
+    from iolab.base import registry
 
     page = (ROOT / "docs/method/verdicts.md").read_text()
     missing = [name for name in registry.names("gate") if f"| {name} |" not in page]

@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 
 import iolab
 from iolab.api import Events
-from iolab.errors import UsageError
+from iolab.base.errors import UsageError
 from support.waiting import PATIENCE
 
 NOTEBOOKS = {"openzfs-447", "recording", "own-study"}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import IolabError
-from iolab.report.page.html import bundle_file
+from iolab.base.errors import IolabError
+from iolab.output.report.page.html import bundle_file
 from support.disks import need_loops
 from support.probe import need_tracing
 

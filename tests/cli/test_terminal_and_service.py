@@ -15,14 +15,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.app import application
-from iolab.statistics.ask.available import available
-from iolab.statistics.language.catalogue import CATALOGUE
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.app import application
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.language.catalogue import CATALOGUE
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.depth import depth
 from support.recordings import SECOND, START, events
 from support.service import TOKEN

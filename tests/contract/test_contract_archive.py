@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.archive import Archive, tables
-from iolab.archive.recordings import open_recordings
-from iolab.statistics.ask.query import query
+from iolab.recordings.archive import Archive, tables
+from iolab.recordings.archive.recordings import open_recordings
+from iolab.recordings.ask.query import query
 from support.depth import IS_FULL
 from support.recorded import device_in_memory
 from support.s3_server import BUCKET, reason_without, s3_server, use

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab import registry
-from iolab.errors import FormatError
+from iolab.base import registry
+from iolab.base.errors import FormatError
 from iolab.formats.detect import detect
 
 DATA = Path(__file__).parents[1] / "data" / "formats"

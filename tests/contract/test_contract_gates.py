@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab import registry
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.results.facts.run_facts import RunFacts
-from iolab.verdict import Level, Reason
+from iolab.base import registry
+from iolab.base.verdict import Level, Reason
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.facts.run_facts import RunFacts
 from support.fio_files import idle, iostat, job, output, write_run
 
 PLANS = {
@@ -76,7 +76,7 @@ def facts(
     write_run(tmp_path, text, plan=PLANS[plan], **files)
     seen: list[RunFacts] = []
     capture: Callable[[RunFacts], list[Reason]] = lambda facts: seen.append(facts) or []  # type: ignore[func-returns-value]  # noqa: E731
-    monkeypatch.setattr("iolab.results.derive.derive.judge", capture)
+    monkeypatch.setattr("iolab.studies.results.derive.derive.judge", capture)
     derive(tmp_path, PLANS[plan])
     return seen[0]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab import registry
-from iolab.clock import Clock, FakeClock, SystemClock
-from iolab.errors import RunError
+from iolab.base import registry
+from iolab.base.clock import Clock, FakeClock, SystemClock
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed, Host, need, text_or_none
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.hosts.kinds.local import LocalHost

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recorder.sinks.intake import Intake, Sink
-from iolab.recorder.status import Status
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.record.sinks.intake import Intake, Sink
+from iolab.recordings.record.status import Status
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.probe import Probe
 
 NEAR, FAR = "127.23.45.68", "127.23.45.67"

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.output.server.base.store import Store
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, serving
 from support.waiting import PATIENCE, until

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 from support.recorded import device_in_memory, ext4_in_memory, recorded
 
 pytestmark = [

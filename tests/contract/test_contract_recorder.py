@@ -27,10 +27,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.errors import RunError
-from iolab.recording.read.recording import Recording
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.open.results import Results
+from iolab.base.errors import RunError
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.open.results import Results
 from support.depth import depth
 from support.disks import need_loops
 from support.probe import need_tracing
@@ -478,9 +478,9 @@ def test_a_killed_study_leaves_no_recorder(study: Path, tmp_path: Path) -> None:
 def test_without_root_a_study_is_refused_before_its_first_run(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.run.dry_run import preview
-    from iolab.run.study import run_study
-    from iolab.study.file.load import load_study
+    from iolab.studies.plan.file.load import load_study
+    from iolab.studies.run.dry_run import preview
+    from iolab.studies.run.study import run_study
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert any(

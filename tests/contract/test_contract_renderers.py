@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from iolab import registry
-from iolab.compare.compare import compare
-from iolab.compare.model import Comparison
-from iolab.verdict import Level
+from iolab.base import registry
+from iolab.base.verdict import Level
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Comparison
 from support.runs import run
 
 HOSTILE = 'a\x1b[31mb\n|,"`<script>\u202e\x9b'

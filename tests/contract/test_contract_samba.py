@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 from support.network import Network, need_network, network
 from support.probe import need_tracing
 from support.waiting import PATIENCE, until

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab import registry
-from iolab.clock import FakeClock
-from iolab.errors import FormatError, RunError
+from iolab.base import registry
+from iolab.base.clock import FakeClock
+from iolab.base.errors import FormatError, RunError
 from iolab.formats.core.tables import DeviceTable, HostTable
 from iolab.formats.detect import detect
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.sources.recorded import RecordedSource
+from iolab.studies.sources.recorded import RecordedSource
 from support.acting import fake_host
 from support.zfs_machine import with_zfs
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
 from support.network import need_network, network
 from support.probe import need_probe
 from support.stories import recorded_server

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
 from support.waiting import PATIENCE
 
 SECOND = 10**9

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab import registry
-from iolab.errors import RunError
+from iolab.base import registry
+from iolab.base.errors import RunError
 from iolab.hosts.kinds.local import LocalHost
-from iolab.targets.base import Permissions, RunContext
-from iolab.targets.made import clean_leftovers
+from iolab.studies.targets.base import Permissions, RunContext
+from iolab.studies.targets.made import clean_leftovers
 from support.disks import attached, mounted, need_loops
 from support.waiting import until
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab import registry
-from iolab.clock import FakeClock
-from iolab.errors import RunError
+from iolab.base import registry
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Place
 from iolab.hosts.kinds.fake import FakeHost
 

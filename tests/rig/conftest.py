@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from iolab.hosts.kinds.rig import RigHost, RigOptions
-from iolab.targets.zpool.pool import PREFIX, pools
+from iolab.studies.targets.zpool.pool import PREFIX, pools
 
 RIG = "IOLAB_TEST_RIG"
 DEVICES = "/dev/disk/by-id/virtio-disk*"

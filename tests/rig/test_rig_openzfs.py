@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import RunError
 from iolab.cli.main import run as iolab
-from iolab.errors import RunError
 from iolab.hosts.kinds.rig import RigHost, RigOptions, running_machine
+from iolab.hosts.rigs.builds import BuildRecord
+from iolab.hosts.rigs.host_builds import HostBuildMaker, HostBuilds
+from iolab.hosts.rigs.host_directory import HostDirectory
+from iolab.hosts.rigs.recipe import find_rig
 from iolab.hosts.ssh.remote_paths import scratch_on
-from iolab.rigs.builds import BuildRecord
-from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
-from iolab.rigs.host_directory import HostDirectory
-from iolab.rigs.recipe import find_rig
-from iolab.run.study import run_study
-from iolab.study.cells.plan import PlannedRun
-from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool.modules import builds
-from iolab.targets.zpool.options import ZpoolOptions
-from iolab.targets.zpool.target import ZpoolTarget
+from iolab.studies.plan.cells.plan import PlannedRun
+from iolab.studies.run.study import run_study
+from iolab.studies.targets.base import Permissions, RunContext
+from iolab.studies.targets.zpool.modules import builds
+from iolab.studies.targets.zpool.options import ZpoolOptions
+from iolab.studies.targets.zpool.target import ZpoolTarget
 from support.acting import Listener, split_how
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"

@@ -14,16 +14,16 @@ import pytest
 from iolab.cli.main import run as iolab
 from iolab.hosts.kinds.rig import RigHost
 from iolab.hosts.ssh.remote_paths import scratch_on
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.results.open.results import Results
-from iolab.run.study import How, run_study
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.engine.snapshot import snapshot
-from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool.options import ZpoolOptions
-from iolab.targets.zpool.target import ZpoolTarget
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.engine.snapshot import snapshot
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import How, run_study
+from iolab.studies.targets.base import Permissions, RunContext
+from iolab.studies.targets.zpool.options import ZpoolOptions
+from iolab.studies.targets.zpool.target import ZpoolTarget
 from support.acting import Listener
 from support.waiting import until
 

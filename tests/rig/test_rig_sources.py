@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
+from iolab.base.registry import load
 from iolab.formats.zfs.histograms import HistogramTable
 from iolab.hosts.kinds.rig import RigHost
 from iolab.hosts.ssh.remote_paths import scratch_on
-from iolab.registry import load
-from iolab.results.open.results import Results
-from iolab.run.study import How, run_study
-from iolab.targets.base import Permissions, RunContext
-from iolab.targets.zpool.options import ZpoolOptions
-from iolab.targets.zpool.target import ZpoolTarget
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import How, run_study
+from iolab.studies.targets.base import Permissions, RunContext
+from iolab.studies.targets.zpool.options import ZpoolOptions
+from iolab.studies.targets.zpool.target import ZpoolTarget
 from support.acting import Listener
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from iolab.clock import FakeClock
+from iolab.base.clock import FakeClock
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.run.progress import Outcome
-from iolab.run.study import How
-from iolab.study.cells.plan import Plan, PlannedRun
-from iolab.study.file.load import Study
+from iolab.studies.plan.cells.plan import Plan, PlannedRun
+from iolab.studies.plan.file.load import Study
+from iolab.studies.run.progress import Outcome
+from iolab.studies.run.study import How
 from support.fio_files import job, output
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 SEGMENT_S = 5

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iolab import metrics
-from iolab.compare.model import Cell, Change, Comparison, Estimate
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Level, Verdict
+from iolab.base import metrics
+from iolab.base.verdict import Level, Verdict
+from iolab.studies.compare.model import Cell, Change, Comparison, Estimate
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 JOBS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 DISKS = (1, 2, 4, 8)

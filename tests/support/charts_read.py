@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from iolab.charts import Chart
+from iolab.output.charts import Chart
 
 
 def rows(chart: Chart, kind: str, **where: object) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from iolab.clock import FakeClock
+from iolab.base.clock import FakeClock
 
 
 class SetClock(FakeClock):

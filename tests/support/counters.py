@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from iolab.clock import FakeClock
-from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.base.clock import FakeClock
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import unsealed
 from support.statistics_data import Event, recording_of, trace_of
 

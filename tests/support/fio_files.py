@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from iolab.results.evidence.files import write_plan
-from iolab.results.evidence.model import RunPlan
+from iolab.studies.results.evidence.files import write_plan
+from iolab.studies.results.evidence.model import RunPlan
 
 
 def latency(mean_ns: float) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from iolab import _core
-from iolab.recording.base.counts import HeatCounts, Y
-from iolab.recording.base.grids import Linear, LogLinear
+from iolab.recordings.store.base.counts import HeatCounts, Y
+from iolab.recordings.store.base.grids import Linear, LogLinear
 
 
 def counts(

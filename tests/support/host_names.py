@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.statistics.ask.aliases import VARIABLE, host_names
+from iolab.recordings.ask.aliases import VARIABLE, host_names
 
 
 @contextlib.contextmanager

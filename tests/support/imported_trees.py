@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iolab.results.imports.account import Imported
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
+from iolab.studies.results.imports.account import Imported
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output
 
 

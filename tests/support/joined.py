@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.recording.segments import segments
-from iolab.recording.write import joining
+from iolab.recordings.store.segments import segments
+from iolab.recordings.store.write import joining
 from support.recordings import SECOND
 
 STEPS_S = (2, 10)

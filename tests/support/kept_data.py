@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.retention import Retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.kept import manage
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.retention import Retention
+from iolab.recordings.store.write.writer import RecordingWriter
 
 __all__ = ["DAY", "HOUR", "START", "add_segment", "aged", "io", "make"]
 

@@ -8,10 +8,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest_run
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.evidence.model import Run
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest_run
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.evidence.model import Run
 from support import report_data
 
 T0 = 1_700_000_000_000

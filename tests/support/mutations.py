@@ -31,8 +31,8 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit/statistics")]
 
 from iolab.cli.main import run  # noqa: E402
-from iolab.recording.write.writer import RecordingWriter  # noqa: E402
-from iolab.statistics.question import SECOND  # noqa: E402
+from iolab.recordings.ask.question import SECOND  # noqa: E402
+from iolab.recordings.store.write.writer import RecordingWriter  # noqa: E402
 from support.kept_data import START, aged, busy, io, make  # noqa: E402
 
 KEPT = ("io.ops[op]", "io.bytes[device]", "io.ops[latency]", "io.utilization[device]")

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.statistics.ask.query import plan_of
-from iolab.statistics.plan import Plan
-from iolab.statistics.question import COLUMNS, Question, Statistic, parse
+from iolab.recordings.ask.plan import Plan
+from iolab.recordings.ask.query import plan_of
+from iolab.recordings.ask.question import COLUMNS, Question, Statistic, parse
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
 
 
 def explain(

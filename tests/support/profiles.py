@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from iolab.results.evidence.files import write_plan
-from iolab.results.evidence.model import RunPlan
+from iolab.studies.results.evidence.files import write_plan
+from iolab.studies.results.evidence.model import RunPlan
 
 BEFORE = {
     "fio;read;vfs_read_[k];copy_[k]": 30,

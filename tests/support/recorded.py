@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from iolab.recording.read.recording import Recording
+from iolab.recordings.store.read.recording import Recording
 from support.disks import call, loop_device, need_loops
 from support.probe import need_tracing
 from support.waiting import PATIENCE

@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from iolab.clock import FakeClock
-from iolab.errors import IolabError, RunError
-from iolab.recorder.control import Client
-from iolab.recorder.recorder import Outcome, Parts, Recorder
-from iolab.recorder.settings import Settings
-from iolab.recorder.sinks.intake import Sink
-from iolab.recorder.status import Status
+from iolab.base.clock import FakeClock
+from iolab.base.errors import IolabError, RunError
+from iolab.recordings.record.control import Client
+from iolab.recordings.record.recorder import Outcome, Parts, Recorder
+from iolab.recordings.record.settings import Settings
+from iolab.recordings.record.sinks.intake import Sink
+from iolab.recordings.record.status import Status
 from support import frames
 
 

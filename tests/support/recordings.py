@@ -12,9 +12,9 @@ from typing import Literal
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.base.schema import EVENTS, SAMPLES, schema_of
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES, schema_of
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from iolab.errors import ResultsError
-from iolab.results.derive.windows import window_runs
-from iolab.results.evidence.completeness import Standing
-from iolab.results.evidence.manifest import Manifest
-from iolab.results.evidence.model import Histogram, Observation, Run, RunPlan, Series
-from iolab.results.open.profiles import Profile, read_profiles
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.errors import ResultsError
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.results.derive.windows import window_runs
+from iolab.studies.results.evidence.completeness import Standing
+from iolab.studies.results.evidence.manifest import Manifest
+from iolab.studies.results.evidence.model import Histogram, Observation, Run, RunPlan, Series
+from iolab.studies.results.open.profiles import Profile, read_profiles
 
 UNITS = {
     "write.iops": "1/s",

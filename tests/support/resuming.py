@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.interrupts import Interrupts
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.interrupts import Interrupts
 
 Do = Callable[..., Path]
 """Do the study of the fixtures; returns its results."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 
 def run(

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from iolab.clock import FakeClock
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import AppState
-from iolab.server.http.serve import LOCAL, Listener, listen, serve
+from iolab.base.clock import FakeClock
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import AppState
+from iolab.output.server.http.serve import LOCAL, Listener, listen, serve
+from iolab.recordings.store.write.writer import RecordingWriter
 
 from .recordings import SECOND, START, events
 from .waiting import PATIENCE

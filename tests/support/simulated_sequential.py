@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.compare.cells import Pairing
-from iolab.compare.rules.check import Evidence, Outcome, judge
-from iolab.compare.rules.rules import parse_rule
-from iolab.metrics import find
-from iolab.stats.blocks import t_intervals
-from iolab.stats.sequential import Design, Look, Spending, plan_looks
-from iolab.study.cells.order import variant_order
+from iolab.base.metrics import find
+from iolab.base.stats.blocks import t_intervals
+from iolab.base.stats.sequential import Design, Look, Spending, plan_looks
+from iolab.studies.compare.cells import Pairing
+from iolab.studies.compare.rules.check import Evidence, Outcome, judge
+from iolab.studies.compare.rules.rules import parse_rule
+from iolab.studies.plan.cells.order import variant_order
 from support.narrow import present
 
 NOISE = 0.02

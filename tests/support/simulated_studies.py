@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.stats.blocks import MeanInterval, t_intervals
-from iolab.stats.multiple import benjamini_hochberg
+from iolab.base.stats.blocks import MeanInterval, t_intervals
+from iolab.base.stats.multiple import benjamini_hochberg
 from support.narrow import present
 
 NOISE = 0.02

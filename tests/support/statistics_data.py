@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from iolab import _core
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.segments.columns import NameTables, events_of
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.segments.columns import NameTables, events_of
+from iolab.recordings.store.write.writer import RecordingWriter
 
 HEAD = "time:ns,latency:ns,offset:bytes,size:bytes,op,device,process,file,job\n"
 

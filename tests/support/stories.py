@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from iolab.hosts.kinds.rig import cache_home
-from iolab.recording.read.recording import Recording, is_recording
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.recordings.store.read.recording import Recording, is_recording
 from support.disks import attached, mounted, need_loops
 from support.network import Network
 from support.probe import need_tracing

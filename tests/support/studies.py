@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iolab.history.store import History
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.open.results import Results
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.history.store import History
+from iolab.studies.results.open.results import Results
 
 from .fio_files import job, output
 from .recordings import SECOND, START, events

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from iolab.hosts.base.orphans import start_ticks
-from iolab.recording.read.recording import Recording
+from iolab.recordings.store.read.recording import Recording
 
 _T = TypeVar("_T")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from iolab.clock import FakeClock
+from iolab.base.clock import FakeClock
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 

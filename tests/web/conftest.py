@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import IolabError
-from iolab.report.page.html import bundle_file
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.base.errors import IolabError
+from iolab.output.report.page.html import bundle_file
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
 from support.browser import PATIENCE
 from support.service import recorded, serving
 from support.worksheet import visited

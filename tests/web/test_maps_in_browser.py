@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
-from iolab.recording.write.writer import RecordingWriter
-from iolab.report.build import build_report
+from iolab.output.report.build import build_report
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import expect, until
 from support.map_study import Study
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
-from iolab.report.build import build_report
+from iolab.output.report.build import build_report
 from support.browser import expect
 from support.profiles import AFTER, BEFORE, add_profile
 from support.report_data import HandMade, sweep

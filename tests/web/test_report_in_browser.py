@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
-from iolab.report.build import build_report
+from iolab.output.report.build import build_report
 from support.browser import expect, typed, until, violations
 from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
 
@@ -391,7 +391,7 @@ def test_links_to_parts_of_the_page_keep_the_address(visit: Any) -> None:
 def test_several_results_begin_with_their_sessions(
     browser: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from iolab.compare.several import Several
+    from iolab.studies.compare.several import Several
     from support.results_over_time import imported_weeks
 
     made = imported_weeks(tmp_path_factory.mktemp("weeks"))

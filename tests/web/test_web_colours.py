@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from iolab.charts.base.hues import colours_of
-from iolab.report.build import build_report
+from iolab.output.charts.base.hues import colours_of
+from iolab.output.report.build import build_report
 from support.browser import expect
 from support.report_data import HandMade, seconds, sweep
 from support.worksheet import drawn, frame, part, settled, visited

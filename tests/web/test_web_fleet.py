@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from iolab.archive import Archive, push
-from iolab.archive.labels import set_labels
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.archive import Archive, push
+from iolab.recordings.archive.labels import set_labels
 from support.archives import record
 from support.browser import violations
 from support.service import serving

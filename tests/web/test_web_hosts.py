@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
 from support.archives import record
 from support.browser import violations
 from support.service import serving

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import expect
 from support.gestures import marked
 from support.recordings import SECOND, START, events

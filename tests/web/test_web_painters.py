@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.clock import FakeClock
-from iolab.heatmap.ticks import quantity
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
-from iolab.server.queries.answers import ask
-from iolab.server.queries.comparison import changes
+from iolab.base.clock import FakeClock
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.output.server.queries.answers import ask
+from iolab.output.server.queries.comparison import changes
+from iolab.recordings.heatmap.ticks import quantity
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import expect, until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from iolab.server.queries.binary import MEDIA_TYPE
+from iolab.output.server.queries.binary import MEDIA_TYPE
 from support.browser import expect, until
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, settled

@@ -14,11 +14,11 @@ import pytest
 
 from iolab import _core
 from iolab.cli.main import run
-from iolab.recording.base.schema import EVENTS, LATENCY_BITS
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.store.base.schema import EVENTS, LATENCY_BITS
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import expect, violations
 from support.recordings import SECOND, START
 from support.service import serving

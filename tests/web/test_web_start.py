@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from iolab.report.page.html import bundle_file
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.report.page.html import bundle_file
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
 from support.browser import violations
 from support.service import recorded, serving
 from support.studies import history_of_studies

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.server.http.serve import Listener
+from iolab.output.server.http.serve import Listener
 from support.browser import expect, violations
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, picture, settled, visited

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.open.results import Results
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.open.results import Results
 from support.browser import expect, until
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.manage import limit, limits
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.manage import limit, limits
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import until
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.server.http.serve import Listener
+from iolab.output.server.http.serve import Listener
 from support.browser import expect, typed
 from support.worksheet import drawn, frame, ordered, part, picture, reads
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.report.page.html import bundle_file
+from iolab.output.report.page.html import bundle_file
 from support.browser import expect, violations
 from support.worksheet import add, drawn, frame, part, picture, settled
 

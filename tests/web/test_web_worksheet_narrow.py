@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
-from iolab.statistics.kept import manage
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.ask.kept import manage
 from support.browser import expect, until
 from support.service import serving, watched
 from support.worksheet import drawn, ordered, part, picture, visited

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.actions import state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.browser import violations
 from support.recordings import SECOND, START, events
 from support.service import serving

@@ -15,7 +15,7 @@ from .base.options import PATH, format_option
 from .base.output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ..statistics.language.catalogue import Entry
+    from iolab.recordings.ask.language.catalogue import Entry
 
 KINDS = (
     "documents",
@@ -45,7 +45,7 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     With a PATH, `statistics` says what that recording or trace can answer; without, what could be
     recorded here.
     """
-    from ..errors import UsageError
+    from iolab.base.errors import UsageError
 
     if path is not None and kind != "statistics":
         raise UsageError(
@@ -127,7 +127,7 @@ def _first_comment(path: Path) -> str:
 
 
 def _glossary() -> list[dict[str, Any]]:
-    from ..glossary import SECTIONS
+    from iolab.base.glossary import SECTIONS
 
     return [
         {
@@ -157,11 +157,12 @@ def _glossary_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _statistics(path: Path | None) -> list[dict[str, Any]]:
-    from ..statistics.language.catalogue import CATALOGUE
+    from iolab.recordings.ask.language.catalogue import CATALOGUE
 
     if path is not None:
-        from ..recording.read.trace import Trace
-        from ..statistics.ask.available import available
+        from iolab.recordings.ask.available import available
+        from iolab.recordings.store.read.trace import Trace
+
         from .base.events import open_path
 
         opened = open_path(path)
@@ -198,9 +199,9 @@ def _statistic(entry: Entry, more: dict[str, Any]) -> dict[str, Any]:
 
 def _refusals() -> dict[str, str]:
     """Why the probe can't record a source here, "" where it can."""
-    from ..errors import IolabError
-    from ..hosts.kinds.local import LocalHost
-    from ..recorder.probe.program import check_sources, probe_path
+    from iolab.base.errors import IolabError
+    from iolab.hosts.kinds.local import LocalHost
+    from iolab.recordings.record.probe.program import check_sources, probe_path
 
     refusals = {}
     for source in ("block", "syscall", "nfs", "counters"):
@@ -231,8 +232,8 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
 
 def _why_missing(source: str) -> str:
     """Why this machine has nothing of a source that could be recorded, "" where it has."""
-    from ..formats.zfs.kstat_log import not_loaded
-    from ..hosts.kinds.local import LocalHost
+    from iolab.formats.zfs.kstat_log import not_loaded
+    from iolab.hosts.kinds.local import LocalHost
 
     return (
         (not_loaded(LocalHost()) or "")
@@ -263,7 +264,7 @@ def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 def metric_rows() -> list[dict[str, Any]]:
     """Metrics that every run may have: name, title, unit, which direction is better."""
-    from ..metrics import catalogue, of
+    from iolab.base.metrics import catalogue, of
 
     patterns = [
         "write.iops",
@@ -292,7 +293,7 @@ def metric_rows() -> list[dict[str, Any]]:
 
 
 def _units() -> list[dict[str, Any]]:
-    from ..units import UNITS
+    from iolab.base.units import UNITS
 
     return [
         {"name": symbol, "dimension": unit.dimension} for symbol, unit in UNITS.items() if symbol
@@ -300,6 +301,6 @@ def _units() -> list[dict[str, Any]]:
 
 
 def _plugins(kind: str) -> list[dict[str, Any]]:
-    from ..registry import names, summary
+    from iolab.base.registry import names, summary
 
     return [{"name": name, "about": summary(kind, name)} for name in names(kind)]

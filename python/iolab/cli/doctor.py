@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import sudo_command
-from ..hosts.base.host import Host, text_or_none
-from ..units import format_quantity
+from iolab.base.errors import sudo_command
+from iolab.base.units import format_quantity
+from iolab.hosts.base.host import Host, text_or_none
+
 from .base.options import format_option
 from .base.output import say, tell, tell_json
 
 if TYPE_CHECKING:
-    from ..hosts.base.host import Host
+    from iolab.hosts.base.host import Host
 
 _SYS_BLOCK = Path("/sys/block")
 
@@ -40,10 +41,10 @@ def command(cleans: bool, style: str) -> int:
 
     Changes nothing without --clean. Exit code 1 if something could not be removed.
     """
-    from ..errors import IolabError
-    from ..hosts.kinds.local import LocalHost
-    from ..recorder.probe.program import check as asked
-    from ..recorder.probe.program import clean, instances_of, probe_path
+    from iolab.base.errors import IolabError
+    from iolab.hosts.kinds.local import LocalHost
+    from iolab.recordings.record.probe.program import check as asked
+    from iolab.recordings.record.probe.program import clean, instances_of, probe_path
 
     host, said, wrong = LocalHost(), {}, ""
     removed: list[str] = []
@@ -164,9 +165,9 @@ class _Loop:
 
 
 def _loops() -> list[_Loop]:
-    from ..errors import ResultsError
-    from ..results.evidence.lock import check_free
-    from ..targets.made import IMAGES, MARK
+    from iolab.base.errors import ResultsError
+    from iolab.studies.results.evidence.lock import check_free
+    from iolab.studies.targets.made import IMAGES, MARK
 
     loops = []
     for place in sorted(_SYS_BLOCK.glob("loop*/loop/backing_file")):
@@ -192,8 +193,8 @@ def _loops() -> list[_Loop]:
 def _results_of(file: Path) -> Path | None:
     """The results directory that has a file's directory on record, and a lock by which it is known
     whether its study runs. A record of another user is none: root removes nothing at its word."""
-    from ..results.evidence.lock import FILE as LOCK_FILE
-    from ..targets.made import SUFFIX
+    from iolab.studies.results.evidence.lock import FILE as LOCK_FILE
+    from iolab.studies.targets.made import SUFFIX
 
     for results in file.parents[1:]:
         scratch = results / file.relative_to(results).parts[0]
@@ -213,9 +214,9 @@ def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
 
     Returns the removed devices, and a message for each that could not be removed.
     """
-    from ..errors import IolabError
-    from ..results.evidence.lock import lock
-    from ..targets.made import clean_leftovers
+    from iolab.base.errors import IolabError
+    from iolab.studies.results.evidence.lock import lock
+    from iolab.studies.targets.made import clean_leftovers
 
     before = [loop for loop in _loops() if loop.results is not None and not loop.used_by]
     failures: list[str] = []
@@ -357,8 +358,8 @@ def _zfs(host: Host) -> dict[str, Any]:
 
 
 def _machines(host: Host) -> dict[str, Any]:
-    from ..hosts.kinds.rig import cache_home
-    from ..rigs.qemu import PROGRAM, remembered_accelerator
+    from iolab.hosts.kinds.rig import cache_home
+    from iolab.hosts.rigs.qemu import PROGRAM, remembered_accelerator
 
     if host.which(PROGRAM) is None:
         return check(
@@ -400,7 +401,7 @@ def _tracefs(host: Host) -> dict[str, Any]:
 
 
 def _tracing(host: Host) -> dict[str, Any]:
-    from ..run.load.tracing import active_tracing
+    from iolab.studies.run.load.tracing import active_tracing
 
     tracers = active_tracing(host, "")
     return check(

@@ -202,7 +202,7 @@ def main(args: list[str] | None = None) -> None:
 def run(args: list[str]) -> int:
     """Run the command line; returns the exit code. An error becomes a line on stderr, or more of a
     study, unless `--debug` is given."""
-    from ..errors import IolabError, StudyError
+    from iolab.base.errors import IolabError, StudyError
 
     debug = "--debug" in args
     try:

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from .. import registry
-from ..errors import FormatError
+from iolab.base import registry
+from iolab.base.errors import FormatError
+
 from .core.tables import Format
 from .fio.messages import NORMAL_OUTPUT, is_normal_output
 

@@ -21,17 +21,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.archive import Archive, choose, fetch, push, tables
-from iolab.archive.upload.batch import Batch
-from iolab.archive.upload.rows import is_sorted
-from iolab.errors import ResultsError, UsageError
-from iolab.recording.base.layout import KINDS, Kind, sealed_file
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.base.errors import ResultsError, UsageError
+from iolab.recordings.archive import Archive, choose, fetch, push, tables
+from iolab.recordings.archive.upload.batch import Batch
+from iolab.recordings.archive.upload.rows import is_sorted
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.layout import KINDS, Kind, sealed_file
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import readings
 from support.depth import depth
 from support.recordings import SECOND, START, events, rows_of
@@ -235,7 +235,7 @@ def test_files_ascend_by_the_order_of_their_table(tmp_path: Path) -> None:
 
 
 PUSH = (
-    "import sys; from pathlib import Path; from iolab.archive import Archive, push;"
+    "import sys; from pathlib import Path; from iolab.recordings.archive import Archive, push;"
     " push(Path(sys.argv[1]), Archive.open(sys.argv[2], create=True))"
 )
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from iolab.archive import Archive, push
-from iolab.archive.upload.continuous import QUIET_NS, ContinuousPush
-from iolab.archive.upload.progress import FILE, Progress, read_progress, write_progress
+from iolab.base.errors import ResultsError
 from iolab.cli.main import run
-from iolab.errors import ResultsError
-from iolab.recorder.archiving import ArchivingSink, PushProcess
-from iolab.recorder.status import Status
-from iolab.recording.base.layout import sealed_file, sealed_numbers
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.archive import Archive, push
+from iolab.recordings.archive.upload.continuous import QUIET_NS, ContinuousPush
+from iolab.recordings.archive.upload.progress import FILE, Progress, read_progress, write_progress
+from iolab.recordings.record.archiving import ArchivingSink, PushProcess
+from iolab.recordings.record.status import Status
+from iolab.recordings.store.base.layout import sealed_file, sealed_numbers
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recorder import FakeSink
 from support.recordings import SECOND, START, events, samples
 

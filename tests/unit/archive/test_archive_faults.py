@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.archive import Archive, compact, expire, maintenance, push, tables
-from iolab.archive.faults import LONGEST, explain, fault_of
-from iolab.archive.recordings import open_recordings
+from iolab.base.errors import ResultsError
 from iolab.cli.main import run
-from iolab.errors import ResultsError
-from iolab.statistics.ask.query import query
+from iolab.recordings.archive import Archive, compact, expire, maintenance, push, tables
+from iolab.recordings.archive.faults import LONGEST, explain, fault_of
+from iolab.recordings.archive.recordings import open_recordings
+from iolab.recordings.ask.query import query
 from support.archives import record
 
 FULL, DENIED, NO_ADDRESS, NO_BUCKET, AWAY, MISSING = (

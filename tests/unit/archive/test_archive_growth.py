@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from iolab.archive import Archive, compact, expire, push, store, tables, transaction
-from iolab.archive.upload.batch import Batch
-from iolab.archive.upload.present import PresentSegments
-from iolab.errors import ResultsError
-from iolab.recording.base.layout import KINDS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.base.errors import ResultsError
+from iolab.recordings.archive import Archive, compact, expire, push, store, tables, transaction
+from iolab.recordings.archive.upload.batch import Batch
+from iolab.recordings.archive.upload.present import PresentSegments
+from iolab.recordings.store.base.layout import KINDS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import append, record
 from support.recordings import rows_of
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from iolab.archive import Archive, compact, expire, maintenance, push, tables
-from iolab.archive.recordings import open_recordings
+from iolab.base.errors import IolabError
 from iolab.cli.main import run
-from iolab.errors import IolabError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.query import query
+from iolab.recordings.archive import Archive, compact, expire, maintenance, push, tables
+from iolab.recordings.archive.recordings import open_recordings
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import answer_of, append, record
 from support.recordings import SECOND, rows_of
 

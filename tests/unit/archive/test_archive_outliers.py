@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import LogLinear
-from iolab.statistics.ask.outliers import rank_hosts
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.outliers import rank_hosts
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import LogLinear
 
 
 def counts(cells: dict[int, int], bits: int = 6) -> HeatCounts:

@@ -14,25 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.archive import Archive, push, tables
-from iolab.archive import push as push_function
-from iolab.archive.recordings import ArchivedEvents, open_recordings
-from iolab.archive.store import expressions
-from iolab.errors import IolabError, UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask import attribution
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine.engine import Joint
-from iolab.statistics.question import Question, parse
-from iolab.statistics.tiers import archive_engines
-from iolab.statistics.tiers.archive_engines import read_together
+from iolab.base.errors import IolabError, UsageError
+from iolab.recordings.archive import Archive, push, tables
+from iolab.recordings.archive import push as push_function
+from iolab.recordings.archive.recordings import ArchivedEvents, open_recordings
+from iolab.recordings.archive.store import expressions
+from iolab.recordings.ask import attribution
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.engine.engine import Joint
+from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.ask.tiers import archive_engines
+from iolab.recordings.ask.tiers.archive_engines import read_together
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import SOURCES, answer_of, append, questions, record
 from support.depth import depth
 from support.plans import explain

@@ -10,17 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.archive import Archive, choose, compact, delete_by_age, fetch, push, retention, tables
-from iolab.archive.recordings import ArchivedEvents, open_recordings
+from iolab.base.errors import FormatError, UsageError
 from iolab.cli.main import run
-from iolab.errors import FormatError, UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.recordings.archive import (
+    Archive,
+    choose,
+    compact,
+    delete_by_age,
+    fetch,
+    push,
+    retention,
+    tables,
+)
+from iolab.recordings.archive.recordings import ArchivedEvents, open_recordings
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
 from support.archives import SEGMENT_S, record
 from support.recordings import SECOND, START
 
@@ -154,7 +163,7 @@ def test_an_interrupted_deletion_is_completed(
 def test_a_segment_without_a_map_is_a_gap(archive: Archive) -> None:
     total = ask(archive, "io.ops").total
     numbers = archive.read(tables.SEGMENT_MAPS)
-    from iolab.archive.store import expressions
+    from iolab.recordings.archive.store import expressions
 
     where = expressions().EqualTo("segment", 1)
     assert numbers.num_rows

@@ -14,23 +14,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.archive import Archive, compact, delete_by_age, delete_replaced, push, tables
-from iolab.archive.recordings import ArchivedEvents, open_recordings
-from iolab.archive.retention import TIERS, check_ages
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
-from iolab.errors import UsageError
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.archives import ServedArchive
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.query import query
-from iolab.statistics.engine.engine import Joint
-from iolab.statistics.kept.archiving import kept_statistics
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import SECOND
-from iolab.statistics.tiers.archive_engines import read_together
+from iolab.output.server.base.archives import ServedArchive
+from iolab.recordings.archive import Archive, compact, delete_by_age, delete_replaced, push, tables
+from iolab.recordings.archive.recordings import ArchivedEvents, open_recordings
+from iolab.recordings.archive.retention import TIERS, check_ages
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.engine.engine import Joint
+from iolab.recordings.ask.kept.archiving import kept_statistics
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.ask.tiers.archive_engines import read_together
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import answer_of
 from support.kept_data import START, add_segment, aged, make
 from support.plans import explain

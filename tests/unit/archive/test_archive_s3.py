@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.archive import Archive, choose, fetch, push, tables
-from iolab.archive.recordings import open_recordings
-from iolab.errors import ResultsError
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.base.errors import ResultsError
+from iolab.recordings.archive import Archive, choose, fetch, push, tables
+from iolab.recordings.archive.recordings import open_recordings
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.depth import depth
 from support.recordings import SECOND, START, events, samples
 from support.s3_server import (
@@ -145,7 +145,7 @@ def rows(archive: Archive) -> tuple[int, int]:
 
 
 PUSH = (
-    "import sys; from pathlib import Path; from iolab.archive import Archive, push;"
+    "import sys; from pathlib import Path; from iolab.recordings.archive import Archive, push;"
     " push(Path(sys.argv[1]), Archive.open(sys.argv[2], create=True))"
 )
 
@@ -231,7 +231,7 @@ def test_a_writer_that_was_first_wins(s3: S3Server, tmp_path: Path) -> None:
     """An upload of the catalog on a version that is not the latest any more."""
     from pyiceberg.exceptions import CommitFailedException
 
-    from iolab.archive.object_catalog import ObjectCatalog
+    from iolab.recordings.archive.object_catalog import ObjectCatalog
 
     url = url_of(tmp_path)
     one = ObjectCatalog("iolab", url, "catalog.db", create=True)

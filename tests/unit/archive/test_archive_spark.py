@@ -23,23 +23,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.archive import Archive, delete_by_age, push, tables
-from iolab.archive.recordings import ArchivedEvents, open_recordings
-from iolab.archive.spark import Cluster
+from iolab.base.errors import IolabError, ResultsError, UsageError
 from iolab.cli.main import run
-from iolab.errors import IolabError, ResultsError, UsageError
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import BITS
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask import attribution
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet
-from iolab.statistics.engine.cells import bucket_sql
-from iolab.statistics.engine.engine import Engine, Joint
-from iolab.statistics.kept.archiving import kept_statistics
-from iolab.statistics.question import parse
-from iolab.statistics.tiers.archive_engines import read_together
+from iolab.recordings.archive import Archive, delete_by_age, push, tables
+from iolab.recordings.archive.recordings import ArchivedEvents, open_recordings
+from iolab.recordings.archive.spark import Cluster
+from iolab.recordings.ask import attribution
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.engine.cells import bucket_sql
+from iolab.recordings.ask.engine.engine import Engine, Joint
+from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet
+from iolab.recordings.ask.kept.archiving import kept_statistics
+from iolab.recordings.ask.question import parse
+from iolab.recordings.ask.tiers.archive_engines import read_together
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import BITS
 from support.archives import answer_of, questions, record
 from support.depth import depth
 from support.kept_data import make

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.files import (
+from iolab.base.files import (
     DOCUMENT,
     is_foreign,
     open_for_writing,

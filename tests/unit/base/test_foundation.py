@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab import errors, metrics, registry
-from iolab.clock import FakeClock, SystemClock
-from iolab.errors import IolabError, UsageError, sudo_command
-from iolab.units import BASE
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base import errors, metrics, registry
+from iolab.base.clock import FakeClock, SystemClock
+from iolab.base.errors import IolabError, UsageError, sudo_command
+from iolab.base.units import BASE
+from iolab.base.verdict import Level, Reason, Verdict
 from support.golden import Golden
 
 

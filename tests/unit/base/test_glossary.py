@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from iolab import metrics
-from iolab.glossary import SECTIONS, Term
-from iolab.units import BASE
-from iolab.verdict import Level
+from iolab.base import metrics
+from iolab.base.glossary import SECTIONS, Term
+from iolab.base.units import BASE
+from iolab.base.verdict import Level
 
 TERMS = [term for terms in SECTIONS.values() for term in terms]
 

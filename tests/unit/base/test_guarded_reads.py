@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of recordings and results are opened by `iolab.files` alone, which refuses FIFOs, devices,
+"""Files of recordings and results are opened by `iolab.base.files` alone, which refuses FIFOs, devices,
 endless files and links of other users."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OWN_OPENERS = {
 
 
 def unguarded(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """(function, line) of calls that open a path for reading without `iolab.files`."""
+    """(function, line) of calls that open a path for reading without `iolab.base.files`."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
             for call in ast.walk(function):

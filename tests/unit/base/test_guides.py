@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.imports.table import import_table
+from iolab.studies.results.imports.table import import_table
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))

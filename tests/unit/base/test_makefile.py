@@ -30,7 +30,7 @@ def prerequisites(root: Path, target: str) -> set[str]:
     ("target", "places"),
     [
         (
-            "python/iolab/report/static/report.js",
+            "python/iolab/output/report/static/report.js",
             ["web/src/**/*", "web/*.json", "web/*.ts", "web/.npmrc"],
         ),
         (

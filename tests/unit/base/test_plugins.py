@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab import metrics, registry
-from iolab.errors import PluginError, UsageError
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.results.open.cache import evidence_key
-from iolab.verdict import Level
+from iolab.base import metrics, registry
+from iolab.base.errors import PluginError, UsageError
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.open.cache import evidence_key
 from support.acting import fake_host
 from support.fio_files import job, output, write_run
 from support.plugin_package import NAME, install_package
@@ -28,8 +28,8 @@ PLAN = RunPlan(
 MODULE = '''
 from iolab.formats.host.counter_set import CounterSet, Measured
 from iolab.formats.host.host_columns import Column, gauge, whole_numbers
-from iolab.metrics import Metric
-from iolab.results.gates.base import suspect
+from iolab.base.metrics import Metric
+from iolab.studies.results.gates.base import suspect
 
 
 class Weekday:
@@ -169,7 +169,7 @@ def test_plugins_are_listed_after_the_built_in_ones(install: Install) -> None:
 
 def test_a_plugin_never_replaces_a_built_in_one(install: Install) -> None:
     install(gate={"errors": "Weekday"})
-    assert registry.load("gate", "errors").__module__ == "iolab.results.gates.errors"
+    assert registry.load("gate", "errors").__module__ == "iolab.studies.results.gates.errors"
     assert registry.third_parties() == []
 
 

@@ -60,8 +60,8 @@ def test_text_of_pages_and_no_code() -> None:
         ("README.md", "."),
         ("docs/README.md", "docs"),
         ("docs/guides/live.md", "docs/guides"),
-        ("python/iolab/errors.py", "python/iolab"),
-        ("python/iolab/server/http/access.py", "python/iolab/server"),
+        ("python/iolab/api.py", "python/iolab"),
+        ("python/iolab/output/server/http/access.py", "python/iolab/output"),
         ("web/src/lib/a/b.ts", "web/src"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from iolab.untrusted_text import (
+from iolab.base.untrusted_text import (
     html,
     markdown,
     page_json,

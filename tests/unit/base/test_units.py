@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
-from iolab.units import (
+from iolab.base.errors import UsageError
+from iolab.base.units import (
     UNITS,
     format_number,
     format_quantity,

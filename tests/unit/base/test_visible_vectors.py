@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.untrusted_text import visible
+from iolab.base.untrusted_text import visible
 
 
 def test_vectors(root: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.charts.base.axes import log_ticks, ratio_axis, round_domain, value_axis
-from iolab.charts.base.loads import key_text, load_axis, named_text
-from iolab.charts.hockey_stick import Box, place
+from iolab.output.charts.base.axes import log_ticks, ratio_axis, round_domain, value_axis
+from iolab.output.charts.base.loads import key_text, load_axis, named_text
+from iolab.output.charts.hockey_stick import Box, place
 
 sizes = st.floats(1e-9, 1e12)
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import pytest
 
-from iolab.charts import Chart, before_after, change, matrix, over_load
-from iolab.charts.base.theme import DARK, LIGHT
-from iolab.charts.lines import Spot, rows_of
-from iolab.compare.model import Comparison
-from iolab.errors import UsageError
-from iolab.verdict import Level
+from iolab.base.errors import UsageError
+from iolab.base.verdict import Level
+from iolab.output.charts import Chart, before_after, change, matrix, over_load
+from iolab.output.charts.base.theme import DARK, LIGHT
+from iolab.output.charts.lines import Spot, rows_of
+from iolab.studies.compare.model import Comparison
 from support.charts_data import (
     DISKS,
     JOBS,

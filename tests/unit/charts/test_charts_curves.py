@@ -14,13 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.charts import Reference, Tail, change, hockey_stick, over_load, percentiles, series, tail
-from iolab.charts.base.model import Chart
-from iolab.charts.percentiles import BEYOND, percents_for
-from iolab.compare.compare import compare
-from iolab.compare.load.curves import curves
-from iolab.results.evidence.model import Histogram, Series
-from iolab.stats.curves.knee import KneeEstimate
+from iolab.base.stats.curves.knee import KneeEstimate
+from iolab.output.charts import (
+    Reference,
+    Tail,
+    change,
+    hockey_stick,
+    over_load,
+    percentiles,
+    series,
+    tail,
+)
+from iolab.output.charts.base.model import Chart
+from iolab.output.charts.percentiles import BEYOND, percents_for
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.load.curves import curves
+from iolab.studies.results.evidence.model import Histogram, Series
 from support.charts_data import DISKS, JOBS, runs_of, saturating
 from support.charts_read import channel, domains, layers, rows, validate
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.charts import series
-from iolab.charts.base.hues import HUES, REST, colours_of, place_of, places_of
-from iolab.results.evidence.model import Series
+from iolab.output.charts import series
+from iolab.output.charts.base.hues import HUES, REST, colours_of, place_of, places_of
+from iolab.studies.results.evidence.model import Series
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "vectors" / "hues.json").read_text(encoding="utf-8")

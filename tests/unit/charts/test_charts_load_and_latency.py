@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from iolab import _core
-from iolab.charts import Chart, bars
-from iolab.charts.book import ChartBook
-from iolab.charts.histogram import Shares, histogram, shares_of_counts, shares_of_percentiles
-from iolab.errors import UsageError
-from iolab.results.evidence.model import Histogram, Run
-from iolab.verdict import Level
+from iolab.base.errors import UsageError
+from iolab.base.verdict import Level
+from iolab.output.charts import Chart, bars
+from iolab.output.charts.book import ChartBook
+from iolab.output.charts.histogram import Shares, histogram, shares_of_counts, shares_of_percentiles
+from iolab.studies.results.evidence.model import Histogram, Run
 from support.charts_data import Values, comparison
 from support.charts_read import channel, domains, rows, validate
 from support.report_data import run

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 import altair as alt
 import pytest
 
-from iolab.charts import Chart, before_after, change, export, over_load
-from iolab.charts.base.model import MIME_TYPE, slug, wrap
-from iolab.charts.base.theme import DARK, LIGHT, SHAPES
-from iolab.charts.base.words import sentences
-from iolab.errors import IolabError, UsageError
+from iolab.base.errors import IolabError, UsageError
+from iolab.output.charts import Chart, before_after, change, export, over_load
+from iolab.output.charts.base.model import MIME_TYPE, slug, wrap
+from iolab.output.charts.base.theme import DARK, LIGHT, SHAPES
+from iolab.output.charts.base.words import sentences
 from support.charts_data import published, repeated
 
 
@@ -120,7 +120,7 @@ def test_the_version_of_vega_lite_is_that_of_the_schema_in_tests(chart: Chart) -
 
 
 def test_charts_need_no_altair() -> None:
-    code = "import sys, iolab.charts; sys.exit('altair' in sys.modules)"
+    code = "import sys, iolab.output.charts; sys.exit('altair' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -166,7 +166,7 @@ def test_names_are_slugs() -> None:
 
 
 def test_importing_iolab_alone_loads_no_chart_library() -> None:
-    code = "import sys, iolab; sys.exit(any(name in sys.modules for name in ('vl_convert', 'iolab.charts')))"
+    code = "import sys, iolab; sys.exit(any(name in sys.modules for name in ('vl_convert', 'iolab.output.charts')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

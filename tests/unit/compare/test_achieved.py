@@ -6,12 +6,12 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from iolab import registry
-from iolab.charts import change, hockey_stick, over_load
-from iolab.compare.axes import Layout, parse_where
-from iolab.compare.compare import compare
-from iolab.compare.load.curves import curves
-from iolab.results.evidence.model import Observation, Run
+from iolab.base import registry
+from iolab.output.charts import change, hockey_stick, over_load
+from iolab.studies.compare.axes import Layout, parse_where
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.load.curves import curves
+from iolab.studies.results.evidence.model import Observation, Run
 from support.runs import run
 
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from iolab import registry
-from iolab.compare.axes import Layout, parse_where
-from iolab.compare.compare import compare
-from iolab.compare.model import Cell, Comparison
-from iolab.compare.render.matrix import render_matrix
-from iolab.errors import UsageError
-from iolab.results.evidence.model import Observation, Run
-from iolab.stats.power import blocks_needed, detectable
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base import registry
+from iolab.base.errors import UsageError
+from iolab.base.stats.power import blocks_needed, detectable
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.compare.axes import Layout, parse_where
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Cell, Comparison
+from iolab.studies.compare.render.matrix import render_matrix
+from iolab.studies.results.evidence.model import Observation, Run
 from support.golden import Golden
 from support.narrow import present
 from support.report_data import run as hand_made

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.compare.published import Published
-from iolab.errors import FormatError, UsageError
-from iolab.results.evidence.model import Run
-from iolab.verdict import Level
+from iolab.base.errors import FormatError, UsageError
+from iolab.base.verdict import Level
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.published import Published
+from iolab.studies.results.evidence.model import Run
 from support.runs import run
 
 TABLE = """# printed somewhere

@@ -13,16 +13,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.compare.compare import compare
-from iolab.compare.model import CONFOUNDED, NOT_ALTERNATING
-from iolab.compare.render.check import REASONS, as_json, headline, render_check
-from iolab.compare.rules.check import ONE_BLOCK, Check, Outcome, check
-from iolab.compare.rules.rules import Rule, parse_rule
-from iolab.errors import UsageError
-from iolab.metrics import of
-from iolab.results.evidence.model import Run
-from iolab.stats.margins import holm, permutation_margin, sign_flip_margin, sign_margin, t_margin
-from iolab.verdict import Level
+from iolab.base.errors import UsageError
+from iolab.base.metrics import of
+from iolab.base.stats.margins import (
+    holm,
+    permutation_margin,
+    sign_flip_margin,
+    sign_margin,
+    t_margin,
+)
+from iolab.base.verdict import Level
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import CONFOUNDED, NOT_ALTERNATING
+from iolab.studies.compare.render.check import REASONS, as_json, headline, render_check
+from iolab.studies.compare.rules.check import ONE_BLOCK, Check, Outcome, check
+from iolab.studies.compare.rules.rules import Rule, parse_rule
+from iolab.studies.results.evidence.model import Run
 from support.depth import depth
 from support.runs import run, study
 

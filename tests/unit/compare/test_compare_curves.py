@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.compare.load.curve_model import Curve, Curves
-from iolab.compare.load.curves import curves
-from iolab.compare.render.knees import render_knees
-from iolab.errors import UsageError
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.stats.curves.knee import KneeEstimate, NoKnee
-from iolab.stats.curves.scalability import NoFit, UslFit
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.errors import UsageError
+from iolab.base.stats.curves.knee import KneeEstimate, NoKnee
+from iolab.base.stats.curves.scalability import NoFit, UslFit
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.compare.load.curve_model import Curve, Curves
+from iolab.studies.compare.load.curves import curves
+from iolab.studies.compare.render.knees import render_knees
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 from support.narrow import present
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from iolab.compare.load.limits import find_limits
-from iolab.compare.render.limits import FORMATS, render_limits
-from iolab.errors import UsageError
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.errors import UsageError
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.compare.load.limits import find_limits
+from iolab.studies.compare.render.limits import FORMATS, render_limits
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 LOADS = (1, 2, 4, 8)
 

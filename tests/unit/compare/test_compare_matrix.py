@@ -7,12 +7,12 @@ from __future__ import annotations
 import csv
 import io
 
-from iolab.charts import matrix
-from iolab.compare.compare import compare
-from iolab.compare.model import Comparison
-from iolab.compare.render.matrix import render_matrix
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.output.charts import matrix
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Comparison
+from iolab.studies.compare.render.matrix import render_matrix
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 MIB = 2**20
 

@@ -9,10 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.compare.rules.planning import Basis, blocks_needed, detectable
-from iolab.stats.blocks import t_intervals
-from iolab.stats.exact import sign_flip_p
+from iolab.base.stats.blocks import t_intervals
+from iolab.base.stats.exact import sign_flip_p
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.rules.planning import Basis, blocks_needed, detectable
 from support.runs import run
 
 STUDIES = 600

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.profile_words import percent, points, remarks, sampling_text, spent
-from iolab.compare.profiles import CellProfiles, cells_of, change
-from iolab.results.open.profiles import Profile, is_idle, read_profiles
+from iolab.studies.compare.profile_words import percent, points, remarks, sampling_text, spent
+from iolab.studies.compare.profiles import CellProfiles, cells_of, change
+from iolab.studies.results.open.profiles import Profile, is_idle, read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
 
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.compare.compare import compare
-from iolab.compare.model import CONFOUNDED, Change, Comparison
-from iolab.compare.render.csv import CsvRenderer
-from iolab.compare.render.json import JsonRenderer
-from iolab.compare.render.markdown import MarkdownRenderer
-from iolab.compare.render.text import TextRenderer
-from iolab.errors import UsageError
-from iolab.results.evidence.model import Run
-from iolab.stats.sessions import permutation_p, session_interval
+from iolab.base.errors import UsageError
+from iolab.base.stats.sessions import permutation_p, session_interval
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import CONFOUNDED, Change, Comparison
+from iolab.studies.compare.render.csv import CsvRenderer
+from iolab.studies.compare.render.json import JsonRenderer
+from iolab.studies.compare.render.markdown import MarkdownRenderer
+from iolab.studies.compare.render.text import TextRenderer
+from iolab.studies.results.evidence.model import Run
 from support.runs import run
 
 MINUTE = 60 * 10**9
@@ -176,7 +176,7 @@ def test_a_summary_takes_one_value_per_session() -> None:
 
 
 def test_a_run_that_is_invalid_leaves_alone() -> None:
-    from iolab.verdict import Level
+    from iolab.base.verdict import Level
 
     runs = days("ABABAB")
     runs[0] = at("A", 1.0, 1, results="A0", block=1, numjobs=0, level=Level.INVALID)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from iolab.compare.compare import compare
-from iolab.compare.model import Change
-from iolab.compare.render.words import change_text, interval_text
-from iolab.report.words.phrases import MINUS, change_interval_text, signed_text
-from iolab.units import format_number
+from iolab.base.units import format_number
+from iolab.output.report.words.phrases import MINUS, change_interval_text, signed_text
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Change
+from iolab.studies.compare.render.words import change_text, interval_text
 from support.runs import study
 
 RATES = compare(study(blocks=2), "write.iops")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.compare.model import Change
-from iolab.compare.render.words import factors_text
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Verdict
+from iolab.base.verdict import Verdict
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Change
+from iolab.studies.compare.render.words import factors_text
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ metrics under their names."""
 
 from __future__ import annotations
 
-from iolab.compare.compare import compare
-from iolab.compare.model import Comparison
-from iolab.compare.render.overview import is_one_cell, render_overview
-from iolab.results.evidence.model import Observation, Run, RunPlan
-from iolab.verdict import Level, Reason, Verdict
+from iolab.base.verdict import Level, Reason, Verdict
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Comparison
+from iolab.studies.compare.render.overview import is_one_cell, render_overview
+from iolab.studies.results.evidence.model import Observation, Run, RunPlan
 
 MIB = 2**20
 UNITS = {"read.iops": "1/s", "read.bw": "B/s", "read.clat.p99": "s", "write.iops": "1/s"}

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab import registry
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.compare.render.matrix import render_matrix
-from iolab.results.evidence.model import Run
-from iolab.results.imports.table import import_table
-from iolab.results.open.results import Results
+from iolab.base import registry
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.render.matrix import render_matrix
+from iolab.studies.results.evidence.model import Run
+from iolab.studies.results.imports.table import import_table
+from iolab.studies.results.open.results import Results
 
 # % change of project against master as published: numjobs to 1, 2, 4, 8 disks
 IOPS = """

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
+from iolab.base.registry import built_in, load
 from iolab.formats.detect import detect, read
-from iolab.registry import built_in, load
 from support.depth import depth
 
 DATA = Path(__file__).parents[2] / "data" / "formats"

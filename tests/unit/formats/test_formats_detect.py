@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.detect import detect, read
 
 DATA = Path(__file__).parents[2] / "data" / "formats"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import DeviceTable
 from iolab.formats.host.diskstats import HEADER, DiskstatsLog
 

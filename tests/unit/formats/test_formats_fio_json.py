@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.fio.json_output import FioJson
 from support.golden import Golden
 

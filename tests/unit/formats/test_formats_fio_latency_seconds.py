@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import FioLogTable
 from iolab.formats.fio.log import FioLog
 from iolab.formats.fio.seconds import latency_per_second
-from iolab.results.facts.load_series import load_series
+from iolab.studies.results.facts.load_series import load_series
 
 EPOCH = 1_700_000_000_000
 

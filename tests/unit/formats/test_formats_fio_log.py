@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import FioLogTable
 from iolab.formats.fio.log import FioLog
 from iolab.formats.fio.seconds import per_second

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
+from iolab.base.verdict import Level
 from iolab.formats import detect
 from iolab.formats.fio.json_output import FioJson
 from iolab.formats.fio.messages import is_normal_output, trouble_in
 from iolab.formats.fio.terse import FioTerse
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
 from support.fio_files import job, output, write_run
 
 SYNC = "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
+from iolab.base.errors import UsageError
 from iolab.formats.core.tables import FioDirection, FioJob, Latency
 from iolab.formats.fio.json_output import FioJson
 from iolab.formats.fio.pool import percentiles_of_bins, pool_jobs, pool_latencies

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.fio.pool import pool_jobs
 from iolab.formats.fio.terse import FioTerse
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
+from iolab.base.registry import load
 from iolab.formats.core.tables import HostTable
 from iolab.formats.detect import detect
 from iolab.formats.host.counters_log import read_log
-from iolab.registry import load
 
 START = 1_700_000_000_000_000_000
 SECOND = 10**9

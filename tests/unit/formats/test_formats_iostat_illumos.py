@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import DeviceTable
 from iolab.formats.detect import detect
 from iolab.formats.iostat.illumos import IostatIllumos

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import DeviceTable
 from iolab.formats.iostat.json_output import IostatJson
 from iolab.formats.iostat.text_output import IostatText

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
 from iolab.formats.core.tables import DeviceTable
 from iolab.formats.detect import detect
 from iolab.formats.iostat.text_output import LAYOUTS, IostatText

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
+from iolab.base.registry import load
 from iolab.formats.detect import detect, read
 from iolab.formats.profiles.stacks import StackTable
-from iolab.registry import load
 
 SCRIPT = """# captured on    : Sat Nov 21 16:07:45 2026
 fio  9567 61783.852923: cpu-clock:ppp:

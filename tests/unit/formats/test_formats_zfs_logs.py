@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab._core import grid_bounds
-from iolab.errors import FormatError
+from iolab.base.errors import FormatError
+from iolab.base.registry import load
 from iolab.formats.detect import detect
-from iolab.registry import load
 from support.zfs_machine import HEAD, group, named
 
 DATA = Path(__file__).parents[2] / "data" / "formats"

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.heatmap import terminal
-from iolab.heatmap.figure import Layout, Named, Panel, panels
-from iolab.heatmap.lost import Lost, lost_of, unrecorded_spans, without
-from iolab.heatmap.model import View
-from iolab.heatmap.svg import svg
-from iolab.heatmap.theme import DARK, LIGHT, rgb
-from iolab.heatmap.wire import LossesOfKind, group_of
-from iolab.recording.base.counts import HeatCounts
+from iolab.recordings.heatmap import terminal
+from iolab.recordings.heatmap.figure import Layout, Named, Panel, panels
+from iolab.recordings.heatmap.lost import Lost, lost_of, unrecorded_spans, without
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.heatmap.svg import svg
+from iolab.recordings.heatmap.theme import DARK, LIGHT, rgb
+from iolab.recordings.heatmap.wire import LossesOfKind, group_of
+from iolab.recordings.store.base.counts import HeatCounts
 from support.heatmap_data import counts
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.errors import FormatError, UsageError
-from iolab.heatmap.figure import Layout, Named, panels
-from iolab.heatmap.legend import legend_text
-from iolab.heatmap.model import View, cells_of, frame_of, gaps
-from iolab.heatmap.overlays import lines, names
-from iolab.heatmap.raster import colours
-from iolab.heatmap.theme import LIGHT
-from iolab.heatmap.words import kind_of
+from iolab.base.errors import FormatError, UsageError
+from iolab.recordings.heatmap.figure import Layout, Named, panels
+from iolab.recordings.heatmap.legend import legend_text
+from iolab.recordings.heatmap.model import View, cells_of, frame_of, gaps
+from iolab.recordings.heatmap.overlays import lines, names
+from iolab.recordings.heatmap.raster import colours
+from iolab.recordings.heatmap.theme import LIGHT
+from iolab.recordings.heatmap.words import kind_of
 from support.heatmap_data import counts
 
 events = st.lists(

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from iolab.heatmap.figure import Layout, Named, Panel, panels
-from iolab.heatmap.model import View
-from iolab.heatmap.raster import colours, draw, png, repack
-from iolab.heatmap.svg import LAYOUT, svg, svg_png
-from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, linear_light, rgb
+from iolab.recordings.heatmap.figure import Layout, Named, Panel, panels
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.heatmap.raster import colours, draw, png, repack
+from iolab.recordings.heatmap.svg import LAYOUT, svg, svg_png
+from iolab.recordings.heatmap.theme import DARK, GREY, LIGHT, Theme, linear_light, rgb
 from support.heatmap_data import counts
 
 THEMES = [LIGHT, DARK, GREY]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from iolab.cli.main import run
-from iolab.heatmap.figure import Layout, Named, Panel, panels
-from iolab.heatmap.model import View
-from iolab.recording.base.counts import Y, merge
-from iolab.recording.read.trace import Trace, counts_alike
+from iolab.recordings.heatmap.figure import Layout, Named, Panel, panels
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.store.base.counts import Y, merge
+from iolab.recordings.store.read.trace import Trace, counts_alike
 
 pytestmark = pytest.mark.fio
 LAYOUT = Layout(columns=40, height=64, least=1)

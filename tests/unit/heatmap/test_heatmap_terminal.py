@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from iolab.heatmap.figure import Named, panels
-from iolab.heatmap.model import View
-from iolab.heatmap.terminal import Mode, draw, layout_of, mode_of, theme_of
-from iolab.heatmap.theme import DARK, LIGHT
+from iolab.recordings.heatmap.figure import Named, panels
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.heatmap.terminal import Mode, draw, layout_of, mode_of, theme_of
+from iolab.recordings.heatmap.theme import DARK, LIGHT
 from support.heatmap_data import counts
 
 ESCAPE = re.compile(r"\033\[[0-9;]*m")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.heatmap.model import densities_of, joined_rows
-from iolab.heatmap.scale import scale_of
-from iolab.heatmap.ticks import linear_ticks, log_ticks, quantity
+from iolab.recordings.heatmap.model import densities_of, joined_rows
+from iolab.recordings.heatmap.scale import scale_of
+from iolab.recordings.heatmap.ticks import linear_ticks, log_ticks, quantity
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parents[2] / "vectors/heatmap.json").read_text("utf-8")

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.history.changes import CACHE_FILE, find_changes
-from iolab.history.render import render
-from iolab.history.store import Entry, History, SeriesValues
-from iolab.metrics import of
+from iolab.base.metrics import of
+from iolab.studies.history.changes import CACHE_FILE, find_changes
+from iolab.studies.history.render import render
+from iolab.studies.history.store import Entry, History, SeriesValues
 
 DAY = 86_400 * 10**9
 ENTRIES, CHANGED = 60, 30

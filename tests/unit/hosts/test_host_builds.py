@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.errors import IolabError, RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import IolabError, RunError, UsageError
+from iolab.hosts.rigs.builds import BuildRecord
+from iolab.hosts.rigs.host_builds import HostBuildMaker, HostBuilds
+from iolab.hosts.rigs.host_directory import HostDirectory
+from iolab.hosts.rigs.recipe import find_rig
+from iolab.hosts.rigs.source_tree import parse_request
 from iolab.hosts.ssh.host import SshHost, SshOptions
-from iolab.rigs.builds import BuildRecord
-from iolab.rigs.host_builds import HostBuildMaker, HostBuilds
-from iolab.rigs.host_directory import HostDirectory
-from iolab.rigs.recipe import find_rig
-from iolab.rigs.source_tree import parse_request
-from iolab.targets.zpool.modules import SWITCH, build_record, builds
+from iolab.studies.targets.zpool.modules import SWITCH, build_record, builds
 from support.sshd import sshd
 
 RECIPE = """
@@ -246,7 +246,7 @@ def test_programs_that_others_can_replace_are_not_run(machine: Machine) -> None:
 def test_a_host_that_cannot_build_is_one_line(
     far_side: SshOptions, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("iolab.rigs.host_builds._NEEDED", {"no-such-compiler": "compiler"})
+    monkeypatch.setattr("iolab.hosts.rigs.host_builds._NEEDED", {"no-such-compiler": "compiler"})
     with SshHost(far_side) as host:
         maker = HostBuildMaker(find_rig(str(root / "rigs/openzfs")), host, lambda said: None)
         with pytest.raises(IolabError) as error:

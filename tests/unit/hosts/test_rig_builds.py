@@ -17,19 +17,14 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import IolabError, RunError, UsageError
+from iolab.base.files import write_atomically
 from iolab.cli.main import run
-from iolab.errors import IolabError, RunError, UsageError
-from iolab.files import write_atomically
 from iolab.hosts.kinds.rig import cache_home
-from iolab.rigs.build import Builder, first_error, own_builds
-from iolab.rigs.builds import (
-    BuildMaker,
-    BuildRecord,
-    delete_build,
-    records,
-)
-from iolab.rigs.recipe import find_rig
-from iolab.rigs.source_tree import parse_request, update_tree
+from iolab.hosts.rigs.build import Builder, first_error, own_builds
+from iolab.hosts.rigs.builds import BuildMaker, BuildRecord, delete_build, records
+from iolab.hosts.rigs.recipe import find_rig
+from iolab.hosts.rigs.source_tree import parse_request, update_tree
 
 RECIPE = """
 name = "small"
@@ -367,7 +362,7 @@ def test_files_of_a_call_that_was_killed_are_not_taken_for_those_of_the_call_bef
             raise KeyboardInterrupt
         write_atomically(path, content)
 
-    monkeypatch.setattr("iolab.rigs.source_tree.write_atomically", killed)
+    monkeypatch.setattr("iolab.hosts.rigs.source_tree.write_atomically", killed)
     with pytest.raises(KeyboardInterrupt):
         update_tree(fresh, at, manifest)
     assert (at / "module/zil.c").read_text() == "patched"
@@ -397,7 +392,7 @@ def test_the_compiler_ends_with_its_caller(tmp_path: Path) -> None:
     """Killed by SIGKILL, which leaves no time to end it."""
     script = (
         "import pathlib, sys\n"
-        "from iolab.rigs.build import Builder\n"
+        "from iolab.hosts.rigs.build import Builder\n"
         "builder = Builder.__new__(Builder)\n"
         "builder._run(['sh', '-c', 'echo $$ > pid; exec sleep 60'], 'x', pathlib.Path('log'))\n"
     )

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.errors import IolabError, RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import IolabError, RunError, UsageError
 from iolab.hosts.kinds.rig import OWN_KERNEL, cache_home, kernel_names
-from iolab.rigs.build import Builder, own_kernels
-from iolab.rigs.builds import BuildMaker
-from iolab.rigs.kernels import KernelMaker, KernelRecord, kernel_records, parse_kernel
-from iolab.rigs.qemu import Disks, MachineOptions, command
-from iolab.rigs.recipe import find_rig
-from iolab.rigs.source_tree import parse_request
+from iolab.hosts.rigs.build import Builder, own_kernels
+from iolab.hosts.rigs.builds import BuildMaker
+from iolab.hosts.rigs.kernels import KernelMaker, KernelRecord, kernel_records, parse_kernel
+from iolab.hosts.rigs.qemu import Disks, MachineOptions, command
+from iolab.hosts.rigs.recipe import find_rig
+from iolab.hosts.rigs.source_tree import parse_request
 
 RECIPE = """
 name = "small"

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.errors import RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import RunError, UsageError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.base.orphans import start_ticks
 from iolab.hosts.kinds.rig import RigState, cache_home, machine_home
-from iolab.rigs.machine import down
-from iolab.rigs.network import (
+from iolab.hosts.rigs.machine import down
+from iolab.hosts.rigs.network import (
     MOST_MACHINES,
     Link,
     configure,
@@ -30,8 +30,8 @@ from iolab.rigs.network import (
     networks,
     write_names,
 )
-from iolab.rigs.process import end_process
-from iolab.rigs.qemu import Disks, MachineOptions, command
+from iolab.hosts.rigs.process import end_process
+from iolab.hosts.rigs.qemu import Disks, MachineOptions, command
 
 HUB = f"""#!{sys.executable} -S
 import socket, sys, time
@@ -316,7 +316,7 @@ def test_machines_that_disappear_do_not_stop_down(
             real("second")
         return real(name)
 
-    monkeypatch.setattr("iolab.rigs.machine.down", delete)
+    monkeypatch.setattr("iolab.hosts.rigs.machine.down", delete)
     assert run(["rig", "down", "--network", "lab"]) == 0
     assert "first had ended" in capsys.readouterr().out
     assert networks() == []

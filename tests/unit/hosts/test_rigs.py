@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.errors import RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import RunError, UsageError
 from iolab.hosts.base.orphans import start_ticks
 from iolab.hosts.facts.host_facts import boot_id
 from iolab.hosts.kinds.local import LocalHost
@@ -30,11 +30,11 @@ from iolab.hosts.kinds.rig import (
     machines,
     running_machine,
 )
-from iolab.rigs.apt import Mirror, find_mirror, sources
-from iolab.rigs.build import Builder, image_version
-from iolab.rigs.machine import _check_start, down, up
-from iolab.rigs.process import cpu_wait, end_process
-from iolab.rigs.qemu import (
+from iolab.hosts.rigs.apt import Mirror, find_mirror, sources
+from iolab.hosts.rigs.build import Builder, image_version
+from iolab.hosts.rigs.machine import _check_start, down, up
+from iolab.hosts.rigs.process import cpu_wait, end_process
+from iolab.hosts.rigs.qemu import (
     COUNTED,
     Choice,
     Disks,
@@ -42,7 +42,7 @@ from iolab.rigs.qemu import (
     choose_accelerator,
     command,
 )
-from iolab.rigs.recipe import find_rig
+from iolab.hosts.rigs.recipe import find_rig
 from support.waiting import PATIENCE, until
 
 RECIPE = """
@@ -243,7 +243,7 @@ def test_time_without_a_cpu_does_not_count_toward_the_start(
     machine = state()
     home = keep(machine)
     (home / "console.log").write_text("one\n\nlast line\n")
-    monkeypatch.setattr("iolab.rigs.machine.cpu_wait", lambda pid: starved)
+    monkeypatch.setattr("iolab.hosts.rigs.machine.cpu_wait", lambda pid: starved)
     with (
         pytest.raises(RunError, match=f"{starved} s.*no answer; console: last line")
         if fails
@@ -314,9 +314,9 @@ def test_a_start_reports_its_own_error_where_its_machines_are_deleted(
 ) -> None:
     home = cache / "iolab/rigs/small"
     home.mkdir(parents=True)
-    monkeypatch.setattr("iolab.rigs.machine.image_version", lambda rig: "v")
+    monkeypatch.setattr("iolab.hosts.rigs.machine.image_version", lambda rig: "v")
     monkeypatch.setattr(
-        "iolab.rigs.machine.choose_accelerator", lambda rig, counted: Choice("tcg", "")
+        "iolab.hosts.rigs.machine.choose_accelerator", lambda rig, counted: Choice("tcg", "")
     )
 
     def start(planned: RigState, options: MachineOptions) -> RigState:
@@ -327,8 +327,8 @@ def test_a_start_reports_its_own_error_where_its_machines_are_deleted(
         down(one.name)
         raise RunError("the machine ended while it started")
 
-    monkeypatch.setattr("iolab.rigs.machine._start", start)
-    monkeypatch.setattr("iolab.rigs.machine.await_machine", delete)
+    monkeypatch.setattr("iolab.hosts.rigs.machine._start", start)
+    monkeypatch.setattr("iolab.hosts.rigs.machine.await_machine", delete)
     options = MachineOptions(Disks(0, 1), 1 << 30)
     with pytest.raises(RunError, match="ended while it started"):
         up("small", ["one", "two"], options, lambda said: None)
@@ -412,7 +412,7 @@ def test_a_mirror_that_cannot_be_reached_is_said_before_anything_is_made(
 ) -> None:
     nobody = "http://127.0.0.1:1/debian"
     monkeypatch.setattr(Builder, "_check", lambda self: None)
-    monkeypatch.setattr("iolab.rigs.build.find_mirror", lambda: Mirror(nobody, None, ""))
+    monkeypatch.setattr("iolab.hosts.rigs.build.find_mirror", lambda: Mirror(nobody, None, ""))
     with pytest.raises(RunError, match=r"the mirror of Debian can't be (asked|reached)"):
         Builder(find_rig(str(recipe(tmp_path))), lambda text: None).check()
     assert not (cache_home() / "small").exists()
@@ -457,7 +457,9 @@ def test_a_stage_that_was_done_is_not_done_again(
 
     monkeypatch.setattr(Builder, "_run", pretend)
     monkeypatch.setattr(Builder, "_check", lambda self: None)
-    monkeypatch.setattr("iolab.rigs.build.find_mirror", lambda: Mirror("http://a/debian", None, ""))
+    monkeypatch.setattr(
+        "iolab.hosts.rigs.build.find_mirror", lambda: Mirror("http://a/debian", None, "")
+    )
     directory = recipe(tmp_path)
 
     def build() -> list[str]:
@@ -516,7 +518,7 @@ def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Pa
         tried.append(rig)
         return False
 
-    monkeypatch.setattr("iolab.rigs.qemu._boots_with_kvm", does_not_boot)
+    monkeypatch.setattr("iolab.hosts.rigs.qemu._boots_with_kvm", does_not_boot)
     assert "did not boot" in choose_accelerator("small").why
     assert choose_accelerator("small").accelerator == "tcg"
     assert tried == ["small"]  # remembered for this boot
@@ -557,7 +559,7 @@ def test_a_machines_session_gets_the_callers_niceness() -> None:
             """
 import subprocess
 from pathlib import Path
-from iolab.rigs.machine import _pass_on_niceness
+from iolab.hosts.rigs.machine import _pass_on_niceness
 with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
     _pass_on_niceness(child.pid)
     print(Path(f"/proc/{child.pid}/autogroup").read_text())

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import RunError, UsageError
 from iolab.hosts.base.orphans import start_ticks
 from iolab.hosts.facts.host_facts import host_facts
 from iolab.hosts.kinds.local import LocalHost

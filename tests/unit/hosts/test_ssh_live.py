@@ -21,7 +21,7 @@ import pytest
 from iolab.cli.main import run
 from iolab.cli.record import live
 from iolab.hosts.ssh.host import SshHost, SshOptions
-from iolab.recording.read.recording import Recording
+from iolab.recordings.store.read.recording import Recording
 from support.sshd import nothing_is_left, sshd
 from support.waiting import PATIENCE
 

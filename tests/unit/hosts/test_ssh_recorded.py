@@ -19,10 +19,10 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.hosts.ssh.host import SshHost, SshOptions
-from iolab.recorder.control import end_recorder
-from iolab.recording.read.recording import Recording
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
+from iolab.recordings.record.control import end_recorder
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
 from support.acting import Listener
 from support.recorded import device_in_memory, ext4_in_memory
 from support.sshd import nothing_is_left, sessions_of, sshd

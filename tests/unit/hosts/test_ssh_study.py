@@ -13,8 +13,8 @@ import pytest
 
 from iolab.hosts.ssh.host import SshHost, SshOptions
 from iolab.hosts.ssh.remote_paths import there
-from iolab.run.study import How, run_study
-from iolab.study.cells.plan import PlannedRun
+from iolab.studies.plan.cells.plan import PlannedRun
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener
 from support.sshd import nothing_is_left, sessions_of, sshd
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.recorder.settings import Settings
-from iolab.recording.read.recording import Recording
+from iolab.base.clock import FakeClock
+from iolab.recordings.record.settings import Settings
+from iolab.recordings.store.read.recording import Recording
 from support.clocks import SetClock
 from support.recorder import Bench, FakeCommand, FakeProbe, Listener
 
@@ -176,8 +176,8 @@ def test_a_probe_that_begins_after_it_goes_on_where_the_one_before_was(tmp_path:
 
 
 def test_a_probe_that_begins_long_after_it_goes_by_the_new_time(tmp_path: Path) -> None:
-    from iolab.recorder.recording_clock import moved_by
-    from iolab.recording.base.metadata import Begun
+    from iolab.recordings.record.recording_clock import moved_by
+    from iolab.recordings.store.base.metadata import Begun
 
     before = Begun(1000, 0, 1000)
     for step, passed, moved in ((-60, 0, 60), (-60, 59, 60), (-60, 60, 0), (0, 0, 0), (100, 0, 0)):
@@ -296,9 +296,9 @@ def test_a_status_is_of_the_machines_time(far: bool, step: float, tmp_path: Path
 
 
 def test_the_first_words_tell_where_a_session_begins(tmp_path: Path) -> None:
-    from iolab.recorder.recording_clock import begun_by
-    from iolab.recorder.session import open_writer
-    from iolab.recorder.settings import Retention
+    from iolab.recordings.record.recording_clock import begun_by
+    from iolab.recordings.record.session import open_writer
+    from iolab.recordings.record.settings import Retention
 
     clock = SetClock()
     start = clock.realtime_ns()

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import FakeClock, SystemClock
-from iolab.errors import ResultsError, RunError
-from iolab.recorder.control import Client, Control, say
-from iolab.recorder.recorder import wait_readable
-from iolab.recorder.settings import Settings
+from iolab.base.clock import FakeClock, SystemClock
+from iolab.base.errors import ResultsError, RunError
+from iolab.recordings.record.control import Client, Control, say
+from iolab.recordings.record.recorder import wait_readable
+from iolab.recordings.record.settings import Settings
 from support.recorder import Bench, FakeSink
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError, UsageError
+from iolab.base.errors import RunError, UsageError
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.recorder.devices import devices_behind, find_devices
-from iolab.recorder.probe.privilege import Caller, caller, need_root_for
+from iolab.recordings.record.devices import devices_behind, find_devices
+from iolab.recordings.record.probe.privilege import Caller, caller, need_root_for
 from support.acting import fake_host
 
 
@@ -124,7 +124,7 @@ def test_root_is_given_up_for_good(tmp_path: Path) -> None:
         pytest.skip("giving up root needs root")
     code = """
 import os
-from iolab.recorder.probe.privilege import become, caller
+from iolab.recordings.record.probe.privilege import become, caller
 become(caller(os.environ))
 assert os.getresuid() == os.getresgid() == (65534,) * 3, os.getresuid()
 assert set(os.getgroups()) <= {65534}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.clock import FakeClock
-from iolab.recorder.sinks.disks import (
+from iolab.base.clock import FakeClock
+from iolab.recordings.record.sinks.disks import (
     AGAIN_S,
     LONGEST,
     MOST,
@@ -23,10 +23,10 @@ from iolab.recorder.sinks.disks import (
     DiskSink,
     parse_places,
 )
-from iolab.recorder.sinks.intake import Sink
-from iolab.recording.base.metadata import DiskPeriod, periods_of, places_within
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.record.sinks.intake import Sink
+from iolab.recordings.store.base.metadata import DiskPeriod, periods_of, places_within
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.waiting import until
 
 SECOND = 10**9

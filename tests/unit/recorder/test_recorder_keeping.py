@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recorder.session import KeepingSink
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.files import definitions
-from iolab.statistics.kept.files.paths import DEFINITIONS
-from iolab.statistics.kept.manage import begin, defaults
-from iolab.statistics.kept.writer import Keeper
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.files import definitions
+from iolab.recordings.ask.kept.files.paths import DEFINITIONS
+from iolab.recordings.ask.kept.manage import begin, defaults
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.record.session import KeepingSink
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import START, events
 from support.waiting import until
 

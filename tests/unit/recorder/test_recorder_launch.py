@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from iolab._core import FrameReader
-from iolab.errors import RunError, UsageError
-from iolab.recorder.probe.launch import DirectLauncher, Probe, StarterLauncher
-from iolab.recorder.probe.program import failure, probe_arguments, probe_path
-from iolab.recorder.probe.starter import without_sources
-from iolab.recorder.recorder import wait_readable
+from iolab.base.errors import RunError, UsageError
+from iolab.recordings.record.probe.launch import DirectLauncher, Probe, StarterLauncher
+from iolab.recordings.record.probe.program import failure, probe_arguments, probe_path
+from iolab.recordings.record.probe.starter import without_sources
+from iolab.recordings.record.recorder import wait_readable
 from support.waiting import PATIENCE, gone, until
 
 
@@ -173,7 +173,7 @@ def test_the_starter_limits_starts(tmp_path: Path) -> None:
 def test_when_the_recorder_is_killed_starter_and_probe_end(tmp_path: Path) -> None:
     note = tmp_path / "pids"
     code = (
-        "import sys, time, pathlib; from iolab.recorder.probe.launch import StarterLauncher; "
+        "import sys, time, pathlib; from iolab.recordings.record.probe.launch import StarterLauncher; "
         "l = StarterLauncher(sys.argv[2:]); p = l.launch(); "
         "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(1000)"
     )
@@ -190,7 +190,7 @@ def test_when_the_recorder_is_killed_starter_and_probe_end(tmp_path: Path) -> No
 def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from iolab.recorder.probe import starter
+    from iolab.recordings.record.probe import starter
 
     monkeypatch.setattr(starter, "_GRACE", 0.3)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

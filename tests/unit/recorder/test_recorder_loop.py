@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import RunError, UsageError
-from iolab.recorder.settings import Budget, Settings
-from iolab.recording.write.writer import PutOffError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError, UsageError
+from iolab.recordings.record.settings import Budget, Settings
+from iolab.recordings.store.write.writer import PutOffError
 from support import frames
 from support.recorder import Bench, FakeCommand, FakeProbe, FakeSink, Listener
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from iolab.recorder.control import Mark, mark_of
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.record.control import Mark, mark_of
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 NESTED: Any = []
 for _ in range(200):

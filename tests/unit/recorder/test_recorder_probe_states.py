@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.recorder.probe.supervisor import TRANSITIONS, ProbeEvent, ProbeState
+from iolab.recordings.record.probe.supervisor import TRANSITIONS, ProbeEvent, ProbeState
 
 EVENTS = ("START", "SUSPEND_ALL", "CHANGE_SOURCES", "END", "FAIL", "STOP", "CLOSE")
 TABLE = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.recorder.recording_clock import OwnTime
+from iolab.recordings.record.recording_clock import OwnTime
 from support.clocks import SetClock
 
 SECOND = 1_000_000_000

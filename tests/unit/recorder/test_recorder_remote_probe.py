@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from iolab._core import FrameReader
-from iolab.clock import FakeClock
-from iolab.errors import RunError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.recorder.probe.launch import Probe
-from iolab.recorder.probe.remote import FarLauncher, FarProbe, check_far
+from iolab.recordings.record.probe.launch import Probe
+from iolab.recordings.record.probe.remote import FarLauncher, FarProbe, check_far
 from support.waiting import PATIENCE, until
 
 FRAMES = Path(__file__).parents[2] / "support/frames.py"

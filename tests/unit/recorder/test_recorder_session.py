@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from iolab.recorder.recorder import Outcome
-from iolab.recorder.session import Preparation, Session
-from iolab.recorder.settings import Settings
-from iolab.recorder.sinks.intake import Sink
-from iolab.recording.base import layout, metadata
-from iolab.recording.read.recording import Recording
+from iolab.recordings.record.recorder import Outcome
+from iolab.recordings.record.session import Preparation, Session
+from iolab.recordings.record.settings import Settings
+from iolab.recordings.record.sinks.intake import Sink
+from iolab.recordings.store.base import layout, metadata
+from iolab.recordings.store.read.recording import Recording
 from support.clocks import SetClock
 from support.recorder import FakeLauncher, FakeProbe, Listener
 
@@ -107,7 +107,7 @@ def test_pools_are_told_by_the_recordings_time(
         known.append(own_ns)
         return beneath
 
-    monkeypatch.setattr("iolab.recorder.session.PoolSink", sink)
+    monkeypatch.setattr("iolab.recordings.record.session.PoolSink", sink)
     steps = [-3600.0]
     recorded(
         tmp_path / "r",
@@ -136,7 +136,7 @@ def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(
     refusing(monkeypatch, clock, 1.0, 20.0)
     with monkeypatch.context() as patch:
         # what the shell wrote is there before the first second is over
-        patch.setattr("iolab.recorder.sinks.host_shell.os.set_blocking", lambda *_: None)
+        patch.setattr("iolab.recordings.record.sinks.host_shell.os.set_blocking", lambda *_: None)
         outcome, _ = recorded(tmp_path / "r", clock, Listener(), pools=pools)
     assert (outcome.reason, outcome.failure) == ("duration", None)
     recording = Recording(tmp_path / "r")

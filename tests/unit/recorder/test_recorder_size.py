@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.recorder import budget
-from iolab.recorder.budget import SizeWatch
+from iolab.base.clock import FakeClock
+from iolab.recordings.record import budget
+from iolab.recordings.record.budget import SizeWatch
 
 
 class Slow(FakeClock):

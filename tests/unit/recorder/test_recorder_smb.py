@@ -19,8 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.recorder.sinks.host_shell import HostShell
-from iolab.recorder.sinks.smb import (
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.record.sinks.host_shell import HostShell
+from iolab.recordings.record.sinks.smb import (
     DENIED,
     FAILED,
     FOREIGN,
@@ -37,12 +40,9 @@ from iolab.recorder.sinks.smb import (
     SmbSink,
     parse_answer,
 )
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.waiting import PATIENCE
 
 SECOND = 10**9
@@ -329,7 +329,7 @@ def until_said(tried: Callable[[], bool]) -> None:
 
 
 def test_calls_get_share_and_user_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.recorder.sinks.smb._WAIT_S", PATIENCE)
+    monkeypatch.setattr("iolab.recordings.record.sinks.smb._WAIT_S", PATIENCE)
     made, target, notes, _ = sink(lambda: printing(answered()))
     other = call(5, None, "/srv/data/inner/a", "fio")
     made.append_events(batch(other))

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from iolab.clock import FakeClock
-from iolab.errors import IolabError, RunError
-from iolab.recorder.settings import Settings
+from iolab.base.clock import FakeClock
+from iolab.base.errors import IolabError, RunError
+from iolab.recordings.record.settings import Settings
 from support import frames
 from support.recorder import Bench, FakeProbe
 

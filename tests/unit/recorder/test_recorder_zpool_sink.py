@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.recorder.sinks.intake import Sink
-from iolab.recorder.sinks.zpool import LATE_NS, SCRIPT, Growth, PoolCounts, PoolSink, read
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.record.sinks.intake import Sink
+from iolab.recordings.record.sinks.zpool import LATE_NS, SCRIPT, Growth, PoolCounts, PoolSink, read
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.waiting import PATIENCE
 
 START = 1_700_000_000 * 10**9
@@ -366,7 +366,7 @@ def test_a_machine_without_it_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_a_shell_that_fails_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.recorder.sinks.zpool._AGAIN", 0.1)
+    monkeypatch.setattr("iolab.recordings.record.sinks.zpool._AGAIN", 0.1)
     asked: list[int] = []
 
     def begin() -> Sequence[str]:

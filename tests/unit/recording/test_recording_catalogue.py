@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from iolab import _core
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.catalogue import Catalogue
-from iolab.recording.ledger import FRESH_NS, append_line
-from iolab.recording.read.recording import Recording
-from iolab.recording.write import retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.engine.engine import Engine
-from iolab.statistics.kept.files.paths import DEFINITIONS
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.engine.engine import Engine
+from iolab.recordings.ask.kept.files.paths import DEFINITIONS
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.catalogue import Catalogue
+from iolab.recordings.store.ledger import FRESH_NS, append_line
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 METADATA = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments.sealing import write_segment
-from iolab.recording.write import writer as writing
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments.sealing import write_segment
+from iolab.recordings.store.write import writer as writing
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.clocks import SetClock
 from support.recordings import SECOND, START, events, samples
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.errors import UsageError
-from iolab.recording.base.conditions import parse_range, parse_where
+from iolab.base.errors import UsageError
+from iolab.recordings.store.base.conditions import parse_range, parse_where
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.errors import FormatError, UsageError
-from iolab.recording.base.counts import MOST_BUCKETS, HeatCounts, alike, merge
-from iolab.recording.base.grids import Grid, Linear, LogLinear
+from iolab.base.errors import FormatError, UsageError
+from iolab.recordings.store.base.counts import MOST_BUCKETS, HeatCounts, alike, merge
+from iolab.recordings.store.base.grids import Grid, Linear, LogLinear
 
 events = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 2**40)), max_size=100)
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.recording.base.layout import hot_file
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments.hot import HotLog, read_hot
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.question import Question
+from iolab.base.clock import FakeClock
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.base.layout import hot_file
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments.hot import HotLog, read_hot
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 SECONDS = 20

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.base.layout import KINDS, MAPS, SEGMENTS, Kind
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments.segments import MAP_NAMES
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.layout import KINDS, MAPS, SEGMENTS, Kind
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments.segments import MAP_NAMES
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.mutations import Mutation, deletions, mutations, run_sets, written
 from support.recordings import SECOND, START, events, samples
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
+from iolab.recordings.store.read.recording import Recording
 from support.mutations import written
 
 LISTS = (

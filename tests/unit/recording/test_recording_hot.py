@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.segments.hot import HotLog, HotReader, read_hot
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES
+from iolab.recordings.store.segments.hot import HotLog, HotReader, read_hot
 from support.recordings import events, samples
 
 

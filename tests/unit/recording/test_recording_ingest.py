@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording, open_events
-from iolab.recording.read.trace import STDIN, Trace
-from iolab.recording.segments.columns import NameTables, events_of, samples_of
-from iolab.recording.write import ingest as ingesting
-from iolab.recording.write.ingest import ingest, ingest_into, ingest_run
-from iolab.recording.write.writer import RecordingWriter
+from iolab.base.errors import FormatError, ResultsError, UsageError
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording, open_events
+from iolab.recordings.store.read.trace import STDIN, Trace
+from iolab.recordings.store.segments.columns import NameTables, events_of, samples_of
+from iolab.recordings.store.write import ingest as ingesting
+from iolab.recordings.store.write.ingest import ingest, ingest_into, ingest_run
+from iolab.recordings.store.write.writer import RecordingWriter
 from support import frames
 
 HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device,process,file,job\n"

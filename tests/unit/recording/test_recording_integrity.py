@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.errors import ResultsError
-from iolab.recording import ledger
-from iolab.recording.base.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
-from iolab.recording.base.lock import LOCK, read, take_lock, tell
-from iolab.recording.base.metadata import Facts, read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.verify import verify_recording
-from iolab.recording.segments.segments import MAP_NAMES
-from iolab.recording.write.retention import Retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.json_form import as_data
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.question import Question, parse
+from iolab.base.errors import ResultsError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.answers.json_form import as_data
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.store import ledger
+from iolab.recordings.store.base.layout import FACTS, LOSSES, MARKS, SEGMENTS, map_file, sealed_file
+from iolab.recordings.store.base.lock import LOCK, read, take_lock, tell
+from iolab.recordings.store.base.metadata import Facts, read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.verify import verify_recording
+from iolab.recordings.store.segments.segments import MAP_NAMES
+from iolab.recordings.store.write.retention import Retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 SEGMENTS_MADE, LENGTH = 4, 10

@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.recording import catalogue, ledger
-from iolab.recording.base import layout
-from iolab.recording.base.grids import Linear
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.verify import verify_recording
-from iolab.recording.segments import segments
-from iolab.recording.segments.segments import map_paths, noted_segments, read_list
-from iolab.recording.write import joining, retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.question import Question
+from iolab.base.clock import FakeClock
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store import catalogue, ledger
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.base.grids import Linear
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.verify import verify_recording
+from iolab.recordings.store.segments import segments
+from iolab.recordings.store.segments.segments import map_paths, noted_segments, read_list
+from iolab.recordings.store.write import joining, retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.joined import shorten_joins
 from support.plans import explain
 from support.recordings import SECOND, START, events

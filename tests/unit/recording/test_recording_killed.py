@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.base import layout
-from iolab.recording.base.schema import EVENTS, schema_of
-from iolab.recording.ledger import append_line
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments import segments
-from iolab.recording.segments.hot import HotLog
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.base.schema import EVENTS, schema_of
+from iolab.recordings.store.ledger import append_line
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments import segments
+from iolab.recordings.store.segments.hot import HotLog
+from iolab.recordings.store.write.writer import RecordingWriter
 from support import recordings
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
@@ -161,7 +161,7 @@ def test_what_was_torn_is_told(tmp_path: Path) -> None:
 
 
 def test_the_last_tick_tells_when_a_killed_writer_lived(tmp_path: Path) -> None:
-    from iolab.clock import FakeClock
+    from iolab.base.clock import FakeClock
 
     clock = FakeClock()
     writer = RecordingWriter.create(
@@ -221,8 +221,8 @@ def test_show_says_that_the_recorder_was_killed(
             "-c",
             "import os, sys, pathlib\n"
             "from support.recordings import START, SECOND, events\n"
-            "from iolab.clock import FakeClock\n"
-            "from iolab.recording.write.writer import RecordingWriter\n"
+            "from iolab.base.clock import FakeClock\n"
+            "from iolab.recordings.store.write.writer import RecordingWriter\n"
             "writer = RecordingWriter.create(pathlib.Path(sys.argv[1]), host='here',\n"
             "    clock='realtime', origin={'kind': 'record'}, system=FakeClock(START))\n"
             "writer.append_events(events(50, 0, start_ns=START))\n"

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.clock import FakeClock
-from iolab.recording import ledger
-from iolab.recording.base import layout, loss_log
-from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted_losses, parts_of
-from iolab.recording.ledger import objects
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
+from iolab.base.clock import FakeClock
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.query import query
+from iolab.recordings.store import ledger
+from iolab.recordings.store.base import layout, loss_log
+from iolab.recordings.store.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted_losses, parts_of
+from iolab.recordings.store.ledger import objects
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 WORDS = "I/Os on files whose name could not be found out"

@@ -11,7 +11,7 @@ import sys
 import pyarrow as pa
 import pytest
 
-from iolab.recording.base.memory import POOL_CHOICE
+from iolab.recordings.store.base.memory import POOL_CHOICE
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_arrow_keeps_freed_memory_unless_the_user_chooses_a_pool(
     if "jemalloc" not in pa.supported_memory_backends():
         pytest.skip("this build of Arrow has no jemalloc")
     code = (
-        "import pyarrow as pa; from iolab.recording.base.memory import keep_freed_memory; "
+        "import pyarrow as pa; from iolab.recordings.store.base.memory import keep_freed_memory; "
         "keep_freed_memory(); print(pa.default_memory_pool().backend_name)"
     )
     inherited = {name: value for name, value in os.environ.items() if name != POOL_CHOICE}
@@ -42,7 +42,7 @@ def test_freed_memory_is_used_again_and_returned_on_request() -> None:
 import resource
 from pathlib import Path
 import numpy as np
-from iolab.recording.base.memory import keep_freed_memory, return_freed_memory
+from iolab.recordings.store.base.memory import keep_freed_memory, return_freed_memory
 
 keep_freed_memory()
 

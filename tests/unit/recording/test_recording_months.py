@@ -16,19 +16,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError
-from iolab.recording import ledger
-from iolab.recording.base import layout
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.ledger import NumberedLedger, append_line, line_of, objects
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments import segments
-from iolab.recording.segments.segments import note_segment, noted_segments
-from iolab.recording.write import retention
-from iolab.recording.write.retention import Retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.engine.snapshot import DeletedSegments, deleted_segments, snapshot
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError
+from iolab.recordings.ask.engine.snapshot import DeletedSegments, deleted_segments, snapshot
+from iolab.recordings.store import ledger
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.ledger import NumberedLedger, append_line, line_of, objects
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments import segments
+from iolab.recordings.store.segments.segments import note_segment, noted_segments
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.retention import Retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import SystemClock
-from iolab.errors import ResultsError
-from iolab.recorder.command import Command
-from iolab.recorder.session import open_writer
-from iolab.recorder.settings import Retention
-from iolab.recording.base.lock import holder_of, short_lock, take_lock
-from iolab.recording.write.writer import RecordingWriter
+from iolab.base.clock import SystemClock
+from iolab.base.errors import ResultsError
+from iolab.recordings.record.command import Command
+from iolab.recordings.record.session import open_writer
+from iolab.recordings.record.settings import Retention
+from iolab.recordings.store.base.lock import holder_of, short_lock, take_lock
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.waiting import until
 
 HELLO = {

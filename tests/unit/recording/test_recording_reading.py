@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import IolabError, ResultsError
-from iolab.recording.base import layout
-from iolab.recording.base.layout import hot_numbers
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
+from iolab.base.errors import IolabError, ResultsError
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.base.layout import hot_numbers
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
@@ -71,7 +71,7 @@ def test_a_hot_file_that_vanishes_is_found_sealed(
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     recording = Recording(tmp_path / "r")
-    from iolab.recording import catalogue as module
+    from iolab.recordings.store import catalogue as module
 
     sealed: list[bool] = []
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError
-from iolab.recording.base import layout, metadata
-from iolab.recording.base.metadata import Begun
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments import sealing, segments
-from iolab.recording.write import retention
-from iolab.recording.write.writer import PutOffError, RecordingWriter
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError
+from iolab.recordings.store.base import layout, metadata
+from iolab.recordings.store.base.metadata import Begun
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments import sealing, segments
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.writer import PutOffError, RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError
-from iolab.recording import ledger
-from iolab.recording.base import layout
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments import sealing
-from iolab.recording.segments.segments import noted_segments
-from iolab.recording.write import retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.query import heat
-from iolab.statistics.question import Question
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError
+from iolab.recordings.ask.query import heat
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store import ledger
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments import sealing
+from iolab.recordings.store.segments.segments import noted_segments
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 

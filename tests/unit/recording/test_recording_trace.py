@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError, UsageError
-from iolab.recording.base.counts import HeatCounts, Weight, Y, alike, merge
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace, counts_alike, dimensions
-from iolab.recording.write.ingest import ingest
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.base.errors import FormatError, UsageError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts, Weight, Y, alike, merge
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace, counts_alike, dimensions
+from iolab.recordings.store.write.ingest import ingest
 
 IO = st.tuples(
     st.integers(0, 3_000_000),

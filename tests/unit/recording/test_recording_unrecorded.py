@@ -12,22 +12,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.base.intervals import Unrecorded, in_all, unrecorded_times
-from iolab.recording.base.loss_log import noted_losses
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine.snapshot import snapshot
-from iolab.statistics.kept.coverage import held_of
-from iolab.statistics.kept.files.definitions import Definition
-from iolab.statistics.kept.files.paths import TIERS
-from iolab.statistics.kept.recovery import change_definitions
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import Question, parse
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.engine.snapshot import snapshot
+from iolab.recordings.ask.kept.coverage import held_of
+from iolab.recordings.ask.kept.files.definitions import Definition
+from iolab.recordings.ask.kept.files.paths import TIERS
+from iolab.recordings.ask.kept.recovery import change_definitions
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.store.base.intervals import Unrecorded, in_all, unrecorded_times
+from iolab.recordings.store.base.loss_log import noted_losses
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 WHY = "suspended: recording took 80 % of all CPU time"

@@ -21,16 +21,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError
-from iolab.recording.base.grids import WITHOUT
-from iolab.recording.base.metadata import Begun
-from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.segments import sealing
-from iolab.recording.segments.sealing import LEAST_WIDTH, MOST_BUCKETS, offset_width
-from iolab.recording.write import writer as writing
-from iolab.recording.write.writer import RecordingWriter
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError
+from iolab.recordings.store.base.grids import WITHOUT
+from iolab.recordings.store.base.metadata import Begun
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.segments import sealing
+from iolab.recordings.store.segments.sealing import LEAST_WIDTH, MOST_BUCKETS, offset_width
+from iolab.recordings.store.write import writer as writing
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 
@@ -473,8 +473,9 @@ def test_facts_and_default_maps_need_no_pyarrow(tmp_path: Path) -> None:
     with create(tmp_path / "r") as writer:
         writer.append_events(events(3))
     code = (
-        "import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; r = Recording(Path(sys.argv[1])); "
-        "from iolab.statistics.ask.query import heat; assert r.segments() and r.maps('io.latency') and r.span(); "
+        "import sys; from pathlib import Path; from iolab.recordings.store.read.recording import Recording; "
+        "r = Recording(Path(sys.argv[1])); "
+        "from iolab.recordings.ask.query import heat; assert r.segments() and r.maps('io.latency') and r.span(); "
         "assert heat(r, 'latency').events == 18; sys.exit('pyarrow' in sys.modules)"
     )
     assert (

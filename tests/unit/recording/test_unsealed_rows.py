@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.segments.hot import UnsealedRows, split_by_source
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.segments.hot import UnsealedRows, split_by_source
 from support.recordings import events
 
 SOURCES = ["block", "nfs", "syscall"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import ResultsError, UsageError
-from iolab.recording.read.recording import Recording
-from iolab.recording.write import user_marks
-from iolab.recording.write.user_marks import add_mark, remove_mark
+from iolab.base.errors import ResultsError, UsageError
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write import user_marks
+from iolab.recordings.store.write.user_marks import add_mark, remove_mark
 from support.recordings import SECOND, START
 from support.service import recorded
 

@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.compare.render.json import as_json
-from iolab.compare.render.words import scale_for
-from iolab.report.assemble import assemble
-from iolab.report.cover import cards
-from iolab.report.cover.cautions import cover_cautions
-from iolab.report.cover.quantities import bound_cells, quantities_of
-from iolab.report.headline import main_comparisons
-from iolab.report.model.cover_payload import Cover, CoverCell
-from iolab.report.model.metric_selection import chosen_metrics
-from iolab.report.page.cover_html import cover_html
-from iolab.report.page.html import render
-from iolab.report.sections.hosts.environment import jobs
-from iolab.report.sections.shades import change_shade, value_shades
-from iolab.report.words.credibility import trust
-from iolab.results.evidence.model import Run
+from iolab.output.report.assemble import assemble
+from iolab.output.report.cover import cards
+from iolab.output.report.cover.cautions import cover_cautions
+from iolab.output.report.cover.quantities import bound_cells, quantities_of
+from iolab.output.report.headline import main_comparisons
+from iolab.output.report.model.cover_payload import Cover, CoverCell
+from iolab.output.report.model.metric_selection import chosen_metrics
+from iolab.output.report.page.cover_html import cover_html
+from iolab.output.report.page.html import render
+from iolab.output.report.sections.hosts.environment import jobs
+from iolab.output.report.sections.shades import change_shade, value_shades
+from iolab.output.report.words.credibility import trust
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.render.json import as_json
+from iolab.studies.compare.render.words import scale_for
+from iolab.studies.results.evidence.model import Run
 from support.golden import Golden
 from support.report_data import HandMade, invalid, run, suspect, sweep
 

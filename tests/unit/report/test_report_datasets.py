@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.charts.base.model import Chart
-from iolab.report.model.datasets import Datasets
-from iolab.report.model.payload import Dataset
+from iolab.output.charts.base.model import Chart
+from iolab.output.report.model.datasets import Datasets
+from iolab.output.report.model.payload import Dataset
 
 
 def rows_of(table: Dataset) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ import json
 import random
 import time
 
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.report.assemble import assemble
-from iolab.report.model.variant_selection import MOST_PANELS, MOST_VARIANTS, select
-from iolab.results.evidence.model import Run
+from iolab.output.report.assemble import assemble
+from iolab.output.report.model.variant_selection import MOST_PANELS, MOST_VARIANTS, select
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.evidence.model import Run
 from support.report_data import HandMade, run
 
 

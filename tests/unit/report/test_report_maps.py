@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from iolab.errors import IolabError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.report.build import build_report
-from iolab.report.model.map_payload import MapCell, Maps
-from iolab.report.page.html import bundle_file, pack
-from iolab.report.sections import maps
-from iolab.report.sections.maps import nice_interval, run_maps
+from iolab.base.errors import IolabError
+from iolab.output.report.build import build_report
+from iolab.output.report.model.map_payload import MapCell, Maps
+from iolab.output.report.page.html import bundle_file, pack
+from iolab.output.report.sections import maps
+from iolab.output.report.sections.maps import nice_interval, run_maps
+from iolab.recordings.store.write.writer import RecordingWriter
 from support import report_data
 from support.map_study import Study
 from support.recordings import events

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.recording.base.counts import Y
-from iolab.recording.read.recording import Recording
-from iolab.report.sections.maps import run_maps
-from iolab.results.evidence.files import read_io_log
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.question import Question
+from iolab.output.report.sections.maps import run_maps
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.base.counts import Y
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.evidence.files import read_io_log
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
 from support.acting import Listener
 from support.recorded import device_in_memory
 
@@ -49,7 +49,7 @@ rate_iops = 1000
 
 
 def median(counts: object) -> float:
-    from iolab.recording.base.counts import HeatCounts
+    from iolab.recordings.store.base.counts import HeatCounts
 
     assert isinstance(counts, HeatCounts)
     index, count = counts.by_index()

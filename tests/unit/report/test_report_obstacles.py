@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from iolab.report.assemble import assemble
-from iolab.report.cover.obstacles import ELSE, MOST_REASONS, REMEDIES
-from iolab.report.headline import MOST_MATRICES, headline
-from iolab.report.model.cover_payload import Cover
-from iolab.report.page.cover_html import cover_html
-from iolab.results.evidence.model import Run
-from iolab.verdict import Reason
+from iolab.base.verdict import Reason
+from iolab.output.report.assemble import assemble
+from iolab.output.report.cover.obstacles import ELSE, MOST_REASONS, REMEDIES
+from iolab.output.report.headline import MOST_MATRICES, headline
+from iolab.output.report.model.cover_payload import Cover
+from iolab.output.report.page.cover_html import cover_html
+from iolab.studies.results.evidence.model import Run
 from support.report_data import HandMade, invalid, run, suspect, sweep
 
 HOSTILE = '<img src=x onerror="alert(1)">'

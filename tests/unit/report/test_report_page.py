@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.compare.model import Comparison
-from iolab.errors import IolabError
-from iolab.report.assemble import assemble, stall_spans
-from iolab.report.build import build_report
-from iolab.report.headline import main_comparisons
-from iolab.report.model.metric_selection import chosen_metrics
-from iolab.report.model.payload import Details, Payload
-from iolab.report.model.schema import SCHEMA_FILE, TYPES_FILE, write
-from iolab.report.page import html
-from iolab.results.evidence.model import Histogram, Run, Series
-from iolab.verdict import Level, Reason
+from iolab.base.errors import IolabError
+from iolab.base.verdict import Level, Reason
+from iolab.output.report.assemble import assemble, stall_spans
+from iolab.output.report.build import build_report
+from iolab.output.report.headline import main_comparisons
+from iolab.output.report.model.metric_selection import chosen_metrics
+from iolab.output.report.model.payload import Details, Payload
+from iolab.output.report.model.schema import SCHEMA_FILE, TYPES_FILE, write
+from iolab.output.report.page import html
+from iolab.studies.compare.model import Comparison
+from iolab.studies.results.evidence.model import Histogram, Run, Series
 from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
 from support.report_page import page_data
 
@@ -390,7 +390,7 @@ def test_what_has_no_table_is_named(bundle: None) -> None:
 
 
 def assemble_comparisons() -> list[Comparison]:
-    from iolab.compare.compare import compare
+    from iolab.studies.compare.compare import compare
 
     return [compare(sweep(blocks=1), name) for name in ("write.iops", "write.bw")]
 
@@ -421,7 +421,7 @@ def test_series_that_are_too_many_leave_their_devices_out_and_say_so(
     lines = {one.id: seconds() for one in runs}
     _, whole = assemble(HandMade(runs, series=lines))
     assert whole.left_out == ""
-    monkeypatch.setattr("iolab.report.assemble.MOST_READINGS", 500)
+    monkeypatch.setattr("iolab.output.report.assemble.MOST_READINGS", 500)
     _, cut = assemble(HandMade(runs, series=lines))
     assert "left out" in cut.left_out
     assert {line.device for one in cut.runs for strip in one.strips for line in strip.lines} == {""}

@@ -11,14 +11,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from iolab.charts.base.export import export
-from iolab.charts.flame import flame_charts
 from iolab.cli.results.show import profile_lines, profiles_json
-from iolab.compare.profiles import cells_of
-from iolab.report.build import build_report
-from iolab.report.model.profile_payload import Profiles
-from iolab.report.sections.profiles import run_profiles
-from iolab.results.open.profiles import read_profiles
+from iolab.output.charts.base.export import export
+from iolab.output.charts.flame import flame_charts
+from iolab.output.report.build import build_report
+from iolab.output.report.model.profile_payload import Profiles
+from iolab.output.report.sections.profiles import run_profiles
+from iolab.studies.compare.profiles import cells_of
+from iolab.studies.results.open.profiles import read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
 from support.report_data import HandMade, sweep
 
@@ -65,7 +65,7 @@ def test_results_without_profiles_have_no_such_part(tmp_path: Path) -> None:
 
 
 def test_profiles_change_nothing_else_of_the_report(results: HandMade, tmp_path: Path) -> None:
-    from iolab.report.assemble import assemble
+    from iolab.output.report.assemble import assemble
 
     alone = HandMade(
         sweep(1.5), path=tmp_path / "elsewhere", baseline="plain", variants=["plain", "patched"]
@@ -74,7 +74,7 @@ def test_profiles_change_nothing_else_of_the_report(results: HandMade, tmp_path:
 
 
 def test_a_page_without_scripts_says_what_was_sampled(results: HandMade) -> None:
-    from iolab.errors import IolabError
+    from iolab.base.errors import IolabError
 
     try:
         page = build_report(results)

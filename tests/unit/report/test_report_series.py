@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from iolab.report.sections.series import TimeBases, round_values, strips, thin, without_devices
-from iolab.results.evidence.model import Series
+from iolab.output.report.sections.series import (
+    TimeBases,
+    round_values,
+    strips,
+    thin,
+    without_devices,
+)
+from iolab.studies.results.evidence.model import Series
 from support.report_data import seconds
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.compare.model import Comparison
-from iolab.report.words.credibility import reason_counts, verdict_sentences
-from iolab.report.words.summary import against_baseline, summarise
-from iolab.results.evidence.model import Run
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.output.report.words.credibility import reason_counts, verdict_sentences
+from iolab.output.report.words.summary import against_baseline, summarise
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Comparison
+from iolab.studies.results.evidence.model import Run
 from support.golden import Golden
 from support.report_data import invalid, run, suspect, sweep
 

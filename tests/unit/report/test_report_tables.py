@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.compare.model import Change
-from iolab.report.sections.hosts import environment
-from iolab.report.sections.metric_sections import change_tone, outcome_cell, tables
-from iolab.report.words.phrases import probability_text
-from iolab.results.evidence.model import Run
+from iolab.output.report.sections.hosts import environment
+from iolab.output.report.sections.metric_sections import change_tone, outcome_cell, tables
+from iolab.output.report.words.phrases import probability_text
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.model import Change
+from iolab.studies.results.evidence.model import Run
 from support.report_data import HandMade, invalid, run, suspect, sweep
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iolab.report.sections.hosts.environment import environment
-from iolab.report.sections.hosts.target import MOST_STATES, target_part
-from iolab.report.sections.hosts.zfs_settings import settings
-from iolab.results.evidence.model import Run
+from iolab.output.report.sections.hosts.environment import environment
+from iolab.output.report.sections.hosts.target import MOST_STATES, target_part
+from iolab.output.report.sections.hosts.zfs_settings import settings
+from iolab.studies.results.evidence.model import Run
 from support.report_data import HandMade, run
 
 DISK = {

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.report.build import build_report
-from iolab.report.model.map_payload import CellMaps, Maps
-from iolab.report.sections.hosts.environment import environment
-from iolab.report.sections.maps import run_maps
-from iolab.results.evidence.model import Run
+from iolab.output.report.build import build_report
+from iolab.output.report.model.map_payload import CellMaps, Maps
+from iolab.output.report.sections.hosts.environment import environment
+from iolab.output.report.sections.maps import run_maps
+from iolab.studies.results.evidence.model import Run
 from support import report_data
 
 START, SECOND = 1_700_000_000, 10**9

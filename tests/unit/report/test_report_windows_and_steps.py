@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.report.assemble import assemble
-from iolab.results.evidence.files import write_plan
-from iolab.results.evidence.manifest import Manifest, write_manifest
-from iolab.results.evidence.marks import FILE, Mark
-from iolab.results.evidence.model import RunPlan
-from iolab.results.open.results import Results
+from iolab.output.report.assemble import assemble
+from iolab.studies.results.evidence.files import write_plan
+from iolab.studies.results.evidence.manifest import Manifest, write_manifest
+from iolab.studies.results.evidence.marks import FILE, Mark
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output, write_run
 
 T0 = 1_700_000_000_000_000_000

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from iolab.results.derive.clients import client_runs
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.clients import ClientRun, clients_of, common_window
-from iolab.results.evidence.files import read_plan, write_plan
-from iolab.results.evidence.model import Derived, Run, RunPlan
-from iolab.results.facts.run_facts import Monitor, RunFacts
-from iolab.results.gates.monitor_alive import MonitorAliveGate
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.clients import client_runs
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.clients import ClientRun, clients_of, common_window
+from iolab.studies.results.evidence.files import read_plan, write_plan
+from iolab.studies.results.evidence.model import Derived, Run, RunPlan
+from iolab.studies.results.facts.run_facts import Monitor, RunFacts
+from iolab.studies.results.gates.monitor_alive import MonitorAliveGate
 from support.fio_files import job, output
 
 START = 1_700_000_000_000_000_000

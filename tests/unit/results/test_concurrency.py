@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.results.facts.concurrency import ENTRY_MAY_BE_SEVERAL
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan
+from iolab.studies.results.facts.concurrency import ENTRY_MAY_BE_SEVERAL
 from support.fio_files import idle, job, latency, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
+from iolab.base.integrity import FileDigest
+from iolab.base.verdict import Level
 from iolab.formats.core.tables import FioOutput
 from iolab.formats.fio.json_output import FioJson
-from iolab.integrity import FileDigest
-from iolab.results.derive import derive_all as deriving
-from iolab.results.derive.derive import derive
-from iolab.results.derive.derive_all import FEWEST, Item, derive_all
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.verdict import Level
+from iolab.studies.results.derive import derive_all as deriving
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.derive.derive_all import FEWEST, Item, derive_all
+from iolab.studies.results.evidence.model import Derived, RunPlan
 from support.fio_files import iostat, job, output, write_run
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.verdict import Level
 from iolab.cli.main import run
 from iolab.formats.iostat.text_output import IostatText
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.results.facts.device_choice import choose
-from iolab.results.open.results import Results
-from iolab.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan
+from iolab.studies.results.facts.device_choice import choose
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output, reports, write_run
 
 PLAN = RunPlan(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.results.facts.device_outliers import DeviceLoad, device_outliers
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.facts.device_outliers import DeviceLoad, device_outliers
 from support.fio_files import job, output, write_run
 
 SECOND = 10**9

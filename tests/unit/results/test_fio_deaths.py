@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.verdict import Level, Verdict
+from iolab.base.verdict import Level, Verdict
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
 from support.fio_files import idle, job, output, write_run
 
 PLAN = RunPlan(

@@ -17,8 +17,8 @@ import pytest
 from iolab.formats.detect import detect
 from iolab.formats.fio.groups import groups_of
 from iolab.formats.fio.json_output import FioJson
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
 
 DATA = Path(os.environ.get("IOLAB_DATA", Path(__file__).parents[3].parent / "shared" / "data"))
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")

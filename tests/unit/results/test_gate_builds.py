@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from iolab.results.derive.derive_all import derive_all
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive_all import derive_all
 from support.fio_files import job, output, write_run
 
 

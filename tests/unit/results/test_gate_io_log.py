@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from iolab import _core
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import RunPlan
-from iolab.verdict import Level, Reason
+from iolab.base.verdict import Level, Reason
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import RunPlan
 from support.fio_files import job, latency, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtime=10.0, exit_code=0)

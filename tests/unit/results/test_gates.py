@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan, Series
-from iolab.results.gates.stall import stalls
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan, Series
+from iolab.studies.results.gates.stall import stalls
 from support.fio_files import iostat, job, output, reports, write_run
 
 PLAN = RunPlan(

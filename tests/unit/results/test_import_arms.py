@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.results.imports.layouts.options import MeasuredRun, split_by_options, telling_options
-from iolab.results.imports.layouts.places import Place, number_repetitions
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.imports.layouts.options import (
+    MeasuredRun,
+    split_by_options,
+    telling_options,
+)
+from iolab.studies.results.imports.layouts.places import Place, number_repetitions
 from support.imported_trees import check_account, import_results, put_result
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.errors import UsageError
-from iolab.results.evidence.files import RUNS
-from iolab.results.evidence.manifest import Manifest, write_manifest
-from iolab.results.evidence.model import RunPlan
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
+from iolab.base.errors import UsageError
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.evidence.files import RUNS
+from iolab.studies.results.evidence.manifest import Manifest, write_manifest
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output, write_run
 
 

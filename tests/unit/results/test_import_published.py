@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.imports.layouts.options import is_same_value
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.imports.layouts.options import is_same_value
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 
 
 def _factors(results: Results) -> Counter[str]:

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import FormatError, IolabError, UsageError
-from iolab.results.evidence.manifest import read_manifest
-from iolab.results.imports import source as import_source
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
+from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.studies.results.evidence.manifest import read_manifest
+from iolab.studies.results.imports import source as import_source
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output
 
 RESULT = output(job(jobs=1), rw="write").encode()

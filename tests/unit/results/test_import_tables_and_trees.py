@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError, ResultsError, UsageError
+from iolab.base.errors import FormatError, ResultsError, UsageError
+from iolab.base.verdict import Level
 from iolab.formats.core.published_table import read_published_table
-from iolab.results.imports.layouts.layout import parse_layout
-from iolab.results.imports.table import import_table
-from iolab.results.imports.tree import import_tree
-from iolab.results.open import cache, cache_details
-from iolab.results.open.results import Results
-from iolab.verdict import Level
+from iolab.studies.results.imports.layouts.layout import parse_layout
+from iolab.studies.results.imports.table import import_table
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open import cache, cache_details
+from iolab.studies.results.open.results import Results
 from support.fio_files import iostat, job, output
 from support.golden import Golden
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.results.imports.account import account
-from iolab.results.imports.tree import import_files, import_tree
-from iolab.results.open.results import Results
-from iolab.verdict import Level
+from iolab.base.errors import FormatError, ResultsError, UsageError
+from iolab.base.verdict import Level
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.imports.account import account
+from iolab.studies.results.imports.tree import import_files, import_tree
+from iolab.studies.results.open.results import Results
 from support.fio_files import iostat, job, output
 from support.imported_trees import check_account, import_results, put_result
 
@@ -293,7 +293,7 @@ def test_a_failed_import_leaves_nothing_that_blocks_the_next(
 ) -> None:
     put_result(tmp_path / "tree" / "fio.json")
     with monkeypatch.context() as patched:
-        patched.setattr("iolab.results.imports.tree.write_manifest", lambda *_: 1 / 0)
+        patched.setattr("iolab.studies.results.imports.tree.write_manifest", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             import_tree(tmp_path / "tree", None, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tree"]

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import IolabError
-from iolab.results.imports.layouts.inference import infer_layouts
-from iolab.results.imports.layouts.path_columns import Sample
-from iolab.results.imports.layouts.zfs_tests import read_config, result_name, suite_layout
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
+from iolab.base.errors import IolabError
+from iolab.studies.results.imports.layouts.inference import infer_layouts
+from iolab.studies.results.imports.layouts.path_columns import Sample
+from iolab.studies.results.imports.layouts.zfs_tests import read_config, result_name, suite_layout
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 from support.fio_files import iostat, job, output
 
 RUN = "{sync_type}.{bs}-ios.{numjobs:int}-threads.{filesystems:int}-filesystems"

@@ -13,23 +13,23 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import SystemClock
-from iolab.errors import ResultsError
-from iolab.integrity import Finding, has_own_digest, with_own_digest
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import FILE as JOURNAL
-from iolab.results.evidence.journal import read_journal
-from iolab.results.evidence.manifest import FILE as MANIFEST
-from iolab.results.evidence.manifest import Manifest, read_manifest, write_manifest
-from iolab.results.imports.table import import_table
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.cache import FILE as OBSERVATIONS
-from iolab.results.open.cache import LIST
-from iolab.results.open.cache_details import HISTOGRAMS, SERIES
-from iolab.results.open.multi_host import Hosts, read_hosts, write_hosts
-from iolab.results.open.results import Results
-from iolab.results.open.verify import verify_results
-from iolab.run.resuming.journal import Journal
+from iolab.base.clock import SystemClock
+from iolab.base.errors import ResultsError
+from iolab.base.integrity import Finding, has_own_digest, with_own_digest
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import FILE as JOURNAL
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.manifest import FILE as MANIFEST
+from iolab.studies.results.evidence.manifest import Manifest, read_manifest, write_manifest
+from iolab.studies.results.imports.table import import_table
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.cache import FILE as OBSERVATIONS
+from iolab.studies.results.open.cache import LIST
+from iolab.studies.results.open.cache_details import HISTOGRAMS, SERIES
+from iolab.studies.results.open.multi_host import Hosts, read_hosts, write_hosts
+from iolab.studies.results.open.results import Results
+from iolab.studies.results.open.verify import verify_results
+from iolab.studies.run.resuming.journal import Journal
 from support.fio_files import job, output
 
 LAYOUT = "{variant}/rep{repetition:int}"

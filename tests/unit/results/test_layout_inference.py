@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.results.imports.layouts.inference import infer_layouts
-from iolab.results.imports.layouts.layout import parse_layout
-from iolab.results.imports.layouts.path_columns import Sample
+from iolab.studies.results.imports.layouts.inference import infer_layouts
+from iolab.studies.results.imports.layouts.layout import parse_layout
+from iolab.studies.results.imports.layouts.path_columns import Sample
 
 
 def _samples(

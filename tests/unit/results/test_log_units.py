@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan
 from support.fio_files import job, output, write_run
 
 PLAN = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")

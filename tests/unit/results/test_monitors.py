@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab import metrics
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.verdict import Level
+from iolab.base import metrics
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan
 from support.fio_files import iostat, job, output, write_run
 
 BEGIN = 1_700_000_000_000_000_000

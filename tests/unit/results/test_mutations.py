@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.results.evidence.files import (
+from iolab.studies.results.evidence.files import (
     OWN_FILES,
     PLAN_FILE,
     RUNS,
@@ -27,11 +27,11 @@ from iolab.results.evidence.files import (
     run_directories,
     write_plan,
 )
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.cache import FILE as OBSERVATIONS
-from iolab.results.open.cache import LIST
-from iolab.results.open.cache_details import HISTOGRAMS, SERIES
-from iolab.results.open.verify import verify_results
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.cache import FILE as OBSERVATIONS
+from iolab.studies.results.open.cache import LIST
+from iolab.studies.results.open.cache_details import HISTOGRAMS, SERIES
+from iolab.studies.results.open.verify import verify_results
 from support.fio_files import job, output
 
 EVIDENCE, CACHES = (int(number) for number in os.environ.get("IOLAB_MUTATIONS", "40,60").split(","))
@@ -157,7 +157,7 @@ def test_evidence_that_changed_is_told(results: Path, capfd: pytest.CaptureFixtu
     counted: Counter[tuple[str, str]] = Counter()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "iolab.results.open.cache.is_foreign", lambda directory: True
+            "iolab.studies.results.open.cache.is_foreign", lambda directory: True
         )  # no cache is written
         counted = tried(directory, [*files, directory / "manifest.json"], EVIDENCE, capfd, 1)
     with capfd.disabled():

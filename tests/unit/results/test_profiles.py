@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iolab.results.evidence.files import read_plan, write_plan
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.profiles import read_profiles
+from iolab.studies.results.evidence.files import read_plan, write_plan
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.profiles import read_profiles
 from support.fio_files import job, output
 from support.profiles import BEFORE, add_profile
 

@@ -11,7 +11,7 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 import pyarrow as pa, pyarrow.parquet
-from iolab.results.open.cache import cached_table, write_caches
+from iolab.studies.results.open.cache import cached_table, write_caches
 tasks = lambda: len(os.listdir("/proc/self/task"))
 before, place = tasks(), Path(sys.argv[1])
 table = pa.table({"run": ["a", "b"] * 5000, "value": [1.5] * 10000})

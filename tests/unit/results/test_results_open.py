@@ -17,12 +17,12 @@ import pytest
 
 import iolab
 from iolab.api import Opened
+from iolab.base.errors import ResultsError
 from iolab.cli.main import run
-from iolab.errors import ResultsError
-from iolab.report.assemble import assemble
-from iolab.results.open.cache import evidence_key
-from iolab.results.open.multi_host import Hosts, write_hosts
-from iolab.results.open.results import Results
+from iolab.output.report.assemble import assemble
+from iolab.studies.results.open.cache import evidence_key
+from iolab.studies.results.open.multi_host import Hosts, write_hosts
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output
 
 
@@ -237,7 +237,11 @@ def test_the_key_of_caches_covers_the_code_that_derives(
     monkeypatch.setattr(os, "walk", walk)
     evidence_key(tmp_path)
     package = Path(iolab.__file__).parent
-    assert {package / "formats", package / "results" / "derive", package / "stats"} <= {*folders}
+    assert {
+        package / "formats",
+        package / "studies/results" / "derive",
+        package / "base/stats",
+    } <= {*folders}
     assert not any(folder.name == "__pycache__" for folder in folders)
 
 

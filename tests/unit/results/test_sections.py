@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.model import Derived, RunPlan
 from support.fio_files import iostat, job, output, write_run
 
 IMPORTED = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")

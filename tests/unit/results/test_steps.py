@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iolab.base.verdict import Level, Verdict
 from iolab.formats.core.tables import FioLogTable, FioOutput
 from iolab.formats.fio.json_output import FioJson
 from iolab.formats.fio.pool import pool_jobs
 from iolab.formats.fio.seconds import overlaps, rates_between
-from iolab.results.derive.steps import pool_run, read_steps, step_runs, steps_of
-from iolab.results.evidence.marks import Mark
-from iolab.results.evidence.model import Run, RunPlan
-from iolab.verdict import Level, Verdict
+from iolab.studies.results.derive.steps import pool_run, read_steps, step_runs, steps_of
+from iolab.studies.results.evidence.marks import Mark
+from iolab.studies.results.evidence.model import Run, RunPlan
 from support.fio_files import job, output, write_run
 
 T0 = 1_700_000_000

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.compare.compare import compare
-from iolab.errors import FormatError
-from iolab.results.derive.windows import window_runs
-from iolab.results.evidence.marks import FILE, Mark, read_marks, seconds_of
-from iolab.results.evidence.model import Run, RunPlan, Series
-from iolab.verdict import Verdict
+from iolab.base.errors import FormatError
+from iolab.base.verdict import Verdict
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.derive.windows import window_runs
+from iolab.studies.results.evidence.marks import FILE, Mark, read_marks, seconds_of
+from iolab.studies.results.evidence.model import Run, RunPlan, Series
 from support.narrow import present
 
 T0 = 1_700_000_000_000_000_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.metrics import find
-from iolab.registry import load
-from iolab.results.facts.host_metrics import observations
-from iolab.results.facts.series import cut
+from iolab.base.metrics import find
+from iolab.base.registry import load
+from iolab.studies.results.facts.host_metrics import observations
+from iolab.studies.results.facts.series import cut
 from support.zfs_machine import HEAD, group, named
 
 START = 1_700_000_000

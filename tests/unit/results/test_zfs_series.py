@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.metrics import find
-from iolab.registry import load
-from iolab.results.evidence.model import Derived, Series
-from iolab.results.facts.host_metrics import host_series
-from iolab.results.facts.series import cut
-from iolab.results.open.cache import write_caches
-from iolab.results.open.cache_details import detail_tables, read_details
-from iolab.verdict import Verdict
+from iolab.base.metrics import find
+from iolab.base.registry import load
+from iolab.base.verdict import Verdict
+from iolab.studies.results.evidence.model import Derived, Series
+from iolab.studies.results.facts.host_metrics import host_series
+from iolab.studies.results.facts.series import cut
+from iolab.studies.results.open.cache import write_caches
+from iolab.studies.results.open.cache_details import detail_tables, read_details
 from support.zfs_machine import HEAD, group, named
 
 START = 1_700_000_000

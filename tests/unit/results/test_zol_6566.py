@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.axes import Layout
-from iolab.compare.compare import compare
-from iolab.results.imports.tree import import_tree
-from iolab.results.open.results import Results
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.compare.axes import Layout
+from iolab.studies.compare.compare import compare
+from iolab.studies.results.imports.tree import import_tree
+from iolab.studies.results.open.results import Results
 
 LAYOUT = "{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.run.study import run_study
+from iolab.studies.run.study import run_study
 from support.acting import Listener, fake_host, split_how, study_text
 
 

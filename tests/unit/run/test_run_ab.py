@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import ResultsError, RunError, UsageError
 from iolab.cli.main import run
-from iolab.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeProgram
 from iolab.hosts.kinds.rig import RigState
-from iolab.rigs.build import BUILD_FILE, Done
-from iolab.rigs.builds import BuildRecord
-from iolab.rigs.qemu import Disks, MachineOptions
-from iolab.rigs.recipe import Rig
-from iolab.rigs.source_tree import BuildRequest, with_absolute_paths
-from iolab.run.builds import ab as module
-from iolab.run.builds.ab import Ab, AbRequest, ab_study, machine_name
-from iolab.run.study import run_study
-from iolab.study.adapt import Changes
+from iolab.hosts.rigs.build import BUILD_FILE, Done
+from iolab.hosts.rigs.builds import BuildRecord
+from iolab.hosts.rigs.qemu import Disks, MachineOptions
+from iolab.hosts.rigs.recipe import Rig
+from iolab.hosts.rigs.source_tree import BuildRequest, with_absolute_paths
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.run.builds import ab as module
+from iolab.studies.run.builds.ab import Ab, AbRequest, ab_study, machine_name
+from iolab.studies.run.study import run_study
 from support.acting import SYS, fake_fio, write_result
 from support.zfs import FakeZfs
 

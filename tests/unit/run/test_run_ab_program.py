@@ -11,10 +11,10 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.hosts.ssh.host import SshHost
-from iolab.results.evidence.files import run_directories
-from iolab.run.builds.program_builds import ProgramBuilds
-from iolab.run.load.loop import LoadRunner
-from iolab.run.resuming.interrupts import Interrupts
+from iolab.studies.results.evidence.files import run_directories
+from iolab.studies.run.builds.program_builds import ProgramBuilds
+from iolab.studies.run.load.loop import LoadRunner
+from iolab.studies.run.resuming.interrupts import Interrupts
 from support.sshd import sshd
 
 SOURCE = "#!/bin/sh\n: text\nsleep 0.002\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.marks import Mark, read_marks
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.marks import Mark, read_marks
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]

@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import RunError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError
+from iolab.base.verdict import Level
 from iolab.hosts.base.host import Offset
 from iolab.hosts.kinds.fake import FakeHost, FakeProcess, FakeProgram
-from iolab.results.evidence.clients import clients_of
-from iolab.results.open.results import Results
-from iolab.run.load.clients import LEAD, path_on_clients
-from iolab.run.logs.recording import Wanted
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import run_study
-from iolab.verdict import Level
+from iolab.studies.results.evidence.clients import clients_of
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.load.clients import LEAD, path_on_clients
+from iolab.studies.run.logs.recording import Wanted
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.study import run_study
 from support.acting import Listener, fake_host, split_how
 from support.fio_files import job, output
 
@@ -180,7 +180,7 @@ class FakeRecorder:
 
 
 def test_each_client_host_is_recorded_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.run.load.client_recordings.StudyRecorder", FakeRecorder)
+    monkeypatch.setattr("iolab.studies.run.load.client_recordings.StudyRecorder", FakeRecorder)
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(FakeRecorder, "calls", calls)
     hosts = '["ssh:a", "ssh:b", "ssh:c", "ssh:b"]\nsources = ["counters"]'

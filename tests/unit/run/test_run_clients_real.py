@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
+from iolab.base.verdict import Level
 from iolab.hosts.base.host import Host
 from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.ssh.host import SshHost, SshOptions
-from iolab.recording.read.recording import Recording
-from iolab.results.evidence.clients import clients_of
-from iolab.results.open.results import Results
-from iolab.run.study import How, run_study
-from iolab.server.base.store import Store
-from iolab.statistics.engine.snapshot import snapshot
-from iolab.verdict import Level
+from iolab.output.server.base.store import Store
+from iolab.recordings.ask.engine.snapshot import snapshot
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.evidence.clients import clients_of
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener
 from support.direct_reads import direct_reads, mounted_device
 from support.disks import need_loops

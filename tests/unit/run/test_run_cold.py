@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.open.results import Results
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.targets.directory import DirectoryTarget
-from iolab.verdict import Level
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.targets.directory import DirectoryTarget
 from support.acting import Listener, study_text, write_result
 from support.fio_files import idle, job, output
 

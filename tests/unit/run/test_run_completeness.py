@@ -13,11 +13,11 @@ import pytest
 from iolab.api import open_results
 from iolab.cli.main import run
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.completeness import Standing
-from iolab.results.evidence.files import run_directories
-from iolab.results.evidence.journal import FILE, checked_line
-from iolab.results.open.multi_host import Hosts, write_hosts
-from iolab.results.open.results import Results
+from iolab.studies.results.evidence.completeness import Standing
+from iolab.studies.results.evidence.files import run_directories
+from iolab.studies.results.evidence.journal import FILE, checked_line
+from iolab.studies.results.open.multi_host import Hosts, write_hosts
+from iolab.studies.results.open.results import Results
 
 Do = Callable[..., Path]
 TO_COME = "3 of 8 planned runs are there, 5 to come: iolab run --resume continues a study that ended early"

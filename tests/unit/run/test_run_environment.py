@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.base.kmsg import line_of
 from iolab.hosts.facts.block_devices import block_device_facts, block_devices, settings
 from iolab.hosts.facts.host_facts import host_facts, storage_controllers, temperatures
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_environment, read_plan, run_directories
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_environment, read_plan, run_directories
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]
@@ -211,7 +211,7 @@ def test_governor_turbo_nodes_and_warmth(host: FakeHost) -> None:
 
 
 def test_a_machine_that_tells_nothing_is_still_a_machine() -> None:
-    from iolab.clock import FakeClock
+    from iolab.base.clock import FakeClock
 
     bare = FakeHost(FakeClock())
     assert host_facts(bare).fingerprint == {}

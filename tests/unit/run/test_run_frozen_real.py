@@ -18,7 +18,7 @@ import pytest
 import iolab
 from iolab.hosts.base.host import HungError
 from iolab.hosts.ssh.host import SshHost
-from iolab.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.journal import read_journal
 from support.disks import call, loop_device, need_loops
 from support.sshd import sshd
 from support.waiting import PATIENCE, until

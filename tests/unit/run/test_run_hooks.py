@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import RunError, StudyError
+from iolab.base.errors import RunError, StudyError
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.interrupts import Interrupts
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]

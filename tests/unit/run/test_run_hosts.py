@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from iolab.api import open_results
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError, RunError, UsageError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.evidence.lock import lock
-from iolab.results.open.multi_host import FILE, parts_of, read_hosts
-from iolab.run.hosts import forget_if_unused, run_on_hosts
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import How, run_study
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.evidence.lock import lock
+from iolab.studies.results.open.multi_host import FILE, parts_of, read_hosts
+from iolab.studies.run.hosts import forget_if_unused, run_on_hosts
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener, fake_host, study_text
 
 RUNS = 8

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.clock import FakeClock
-from iolab.errors import ResultsError
-from iolab.results.evidence.journal import FILE, read_journal
-from iolab.run.resuming.journal import Journal
+from iolab.base.clock import FakeClock
+from iolab.base.errors import ResultsError
+from iolab.studies.results.evidence.journal import FILE, read_journal
+from iolab.studies.run.resuming.journal import Journal
 
 
 def test_events_come_back_in_order_with_their_time(tmp_path: Path) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError, StudyError
+from iolab.base.errors import RunError, StudyError
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.dry_run import preview
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.resuming.sessions import session_events
-from iolab.study.adapt import Changes
-from iolab.study.file.load import load_study
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.dry_run import preview
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.resuming.sessions import session_events
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do
 

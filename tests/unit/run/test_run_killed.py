@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import run_directories, write_plan
-from iolab.results.evidence.journal import read_journal
-from iolab.results.evidence.manifest import write_manifest
-from iolab.run import execute
-from iolab.run.resuming.journal import Journal
+from iolab.studies.results.evidence.files import run_directories, write_plan
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.manifest import write_manifest
+from iolab.studies.run import execute
+from iolab.studies.run.resuming.journal import Journal
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after
 
@@ -60,7 +60,7 @@ def _points(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> Iterator[i
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "write_all", counted(Journal.write_all))
         patch.setattr(execute, "write_plan", counted(write_plan))
-        patch.setattr("iolab.run.runner.write_manifest", counted(write_manifest))
+        patch.setattr("iolab.studies.run.runner.write_manifest", counted(write_manifest))
         yield from count
 
 
@@ -167,7 +167,7 @@ def test_scratch_of_a_killed_study_goes_and_nothing_else(
     study.write_text(study_text() + '\n[target]\npath = "/data"\n')
     host.files["/data/precious"] = "kept"
     monkeypatch.setattr(
-        "iolab.targets.directory.DirectoryTarget.close", lambda target: None
+        "iolab.studies.targets.directory.DirectoryTarget.close", lambda target: None
     )  # as after a kill
     do(interrupts=stop_after(1, host))
     assert len(host.list_directory("/data")) == 2

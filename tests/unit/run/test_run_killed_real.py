@@ -21,14 +21,14 @@ from typing import Any
 import pytest
 
 import iolab
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.results.evidence.marks import read_marks
-from iolab.run.load.actions import age_of_jobs
-from iolab.run.study import How, run_study
-from iolab.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.marks import read_marks
+from iolab.studies.run.load.actions import age_of_jobs
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener, study_text
 from support.depth import depth
 from support.disks import call, need_loops
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.fio, pytest.mark.loops]
 
 PACKAGE = str(Path(iolab.__file__).parent.parent)
 CODE = (
-    "import sys; from pathlib import Path; from iolab.run.study import How, run_study; "
+    "import sys; from pathlib import Path; from iolab.studies.run.study import How, run_study; "
     "run_study(Path(sys.argv[1]), Path(sys.argv[2]), How(resume=True, trusted=True))"
 )
 KILLS = depth(5, 10)
@@ -262,7 +262,7 @@ def test_results_on_a_full_disk_end_the_study_and_can_be_gone_on_with(
     )
     out = small_disk / "out"
     with pytest.raises(
-        iolab.errors.RunError,
+        iolab.base.errors.RunError,
         match=r"can't be written: No space left on device; .*continue with --resume",
     ):
         run_study(study, out, how=How(trusted=True))

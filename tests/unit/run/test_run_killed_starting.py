@@ -16,10 +16,10 @@ import pytest
 
 from iolab.hosts.base.host import Process
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.journal import FILE, checked_line, read_journal
-from iolab.results.evidence.lock import lock
-from iolab.run.resuming.journal import Journal
-from iolab.run.resuming.process_registry import Starts
+from iolab.studies.results.evidence.journal import FILE, checked_line, read_journal
+from iolab.studies.results.evidence.lock import lock
+from iolab.studies.run.resuming.journal import Journal
+from iolab.studies.run.resuming.process_registry import Starts
 from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after
 

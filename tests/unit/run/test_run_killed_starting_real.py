@@ -16,10 +16,10 @@ from iolab.hosts.base.host import Process
 from iolab.hosts.kinds import local
 from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.ssh.host import SshHost, SshOptions
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.process_registry import Starts
-from iolab.run.study import How, run_study
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.process_registry import Starts
+from iolab.studies.run.study import How, run_study
 from support.acting import study_text
 from support.sshd import nothing_is_left, sshd
 from support.waiting import gone, until

@@ -19,11 +19,11 @@ import pytest
 from iolab import _core
 from iolab.formats.fio.log import FioLog
 from iolab.formats.fio.seconds import per_second
-from iolab.recording.read.recording import Recording
-from iolab.results.evidence.files import read_io_log, read_plan, run_directories
-from iolab.run.logs import log_ios
-from iolab.run.logs.log_ios import keep_ios
-from iolab.workloads.base import Load
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.evidence.files import read_io_log, read_plan, run_directories
+from iolab.studies.run.logs import log_ios
+from iolab.studies.run.logs.log_ios import keep_ios
+from iolab.studies.workloads.base import Load
 from support.fio_files import idle, job, output
 
 T0 = 1_700_000_000_000
@@ -342,7 +342,7 @@ def test_where_another_process_writes_the_hosts_recording_the_log_stays(make: Ma
 def test_an_attempt_killed_before_its_mark_leaves_nothing_twice(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.recording.write.writer import RecordingWriter
+    from iolab.recordings.store.write.writer import RecordingWriter
 
     class Killed(BaseException):
         pass

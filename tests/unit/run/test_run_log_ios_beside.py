@@ -15,26 +15,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from iolab import _core
-from iolab.errors import ResultsError, RunError
-from iolab.recording.base.layout import SEGMENTS
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.base.schema import EVENTS, SAMPLES
-from iolab.recording.ledger import append_line
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.verify import verify_recording
-from iolab.recording.write import recovery
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.evidence.files import read_io_log
-from iolab.run.logs.log_ios import keep_ios
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept.files.paths import TIERS, files, folder_name
-from iolab.statistics.kept.manage import begin
-from iolab.statistics.kept.writer import Keeper
-from iolab.workloads.base import Load
+from iolab.base.errors import ResultsError, RunError
+from iolab.recordings.ask.kept.files.paths import TIERS, files, folder_name
+from iolab.recordings.ask.kept.manage import begin
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.layout import SEGMENTS
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.base.schema import EVENTS, SAMPLES
+from iolab.recordings.store.ledger import append_line
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.verify import verify_recording
+from iolab.recordings.store.write import recovery
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.evidence.files import read_io_log
+from iolab.studies.run.logs.log_ios import keep_ios
+from iolab.studies.workloads.base import Load
 from support.fio_files import idle, job, output
 
 if TYPE_CHECKING:
-    from iolab.run.logs.recording import StudyRecorder
+    from iolab.studies.run.logs.recording import StudyRecorder
 
 SECOND = 10**9
 T0 = 1_700_000_000 * SECOND

@@ -24,12 +24,12 @@ from iolab import _core
 from iolab.formats.core.tables import FioDirection
 from iolab.formats.fio.json_output import FioJson
 from iolab.formats.fio.pool import pool_jobs
-from iolab.recording.read.recording import Recording
-from iolab.results.evidence.files import read_io_log, read_plan, run_directories
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.statistics.ask.query import heat
-from iolab.statistics.question import Question
+from iolab.recordings.ask.query import heat
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.evidence.files import read_io_log, read_plan, run_directories
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
 from support.acting import Listener
 from support.depth import depth
 from support.probe import need_tracing
@@ -38,7 +38,7 @@ from support.waiting import PATIENCE
 pytestmark = pytest.mark.fio
 
 CODE = (
-    "import sys; from pathlib import Path; from iolab.run.study import How, run_study; "
+    "import sys; from pathlib import Path; from iolab.studies.run.study import How, run_study; "
     "run_study(Path(sys.argv[1]), Path(sys.argv[2]), How(resume=True, trusted=True))"
 )
 

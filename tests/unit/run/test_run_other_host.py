@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import RunError, UsageError
+from iolab.base.errors import RunError, UsageError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.files import read_environment, read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.journal import Journal
-from iolab.targets.made import Made
+from iolab.studies.results.evidence.files import read_environment, read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.journal import Journal
+from iolab.studies.targets.made import Made
 from support.acting import Listener, fake_host, study_text
 from support.narrow import present
 from support.resuming import Do, Killed, agreed, names, stop_after
@@ -85,12 +85,12 @@ def test_a_study_killed_before_its_first_line_knows_its_host(
         else:
             patch.setattr(
                 *(
-                    ("iolab.run.runner.gather", killed)
+                    ("iolab.studies.run.runner.gather", killed)
                     if when == "once it is made"
                     else (Journal, "write_all", killed)
                 )
             )
-        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        patch.setattr("iolab.studies.targets.directory.DirectoryTarget.close", lambda target: None)
         with pytest.raises(Killed):
             do()
     out = tmp_path / "out"
@@ -122,11 +122,11 @@ def test_where_nothing_could_be_measured_nothing_is_left(
         raise RunError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("iolab.run.runner.gather", refused)
+        patch.setattr("iolab.studies.run.runner.gather", refused)
         with pytest.raises(RunError, match="no room"):
             do()
         assert not (tmp_path / "out").exists()
-        patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
+        patch.setattr("iolab.studies.targets.directory.DirectoryTarget.close", lambda target: None)
         with pytest.raises(RunError, match="no room"):
             do()
     assert (tmp_path / "out/manifest.json").exists(), (

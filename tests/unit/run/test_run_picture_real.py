@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.evidence.files import PICTURE_READ_FILE
-from iolab.run.logs.picture import read_picture
-from iolab.run.study import run_study
+from iolab.studies.results.evidence.files import PICTURE_READ_FILE
+from iolab.studies.run.logs.picture import read_picture
+from iolab.studies.run.study import run_study
 from support.acting import Listener
 
 pytestmark = [pytest.mark.fio, pytest.mark.figures]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.files import profile_directories, read_plan, run_directories
-from iolab.results.open.profiles import read_profiles
-from iolab.results.open.results import Results
-from iolab.run.dry_run import preview
-from iolab.study.file.load import load_study
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.files import profile_directories, read_plan, run_directories
+from iolab.studies.results.open.profiles import read_profiles
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.dry_run import preview
 from support.acting import Listener, study_text
 
 Do = Callable[..., Path]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import SystemClock
+from iolab.base.clock import SystemClock
 from iolab.hosts.kinds.local import LocalHost
 from iolab.hosts.ssh.host import SshHost
 from iolab.hosts.ssh.remote_paths import there
-from iolab.results.open.profiles import read_profiles
-from iolab.results.open.results import Results
-from iolab.run.load.profiling import Profiler
-from iolab.run.study import run_study
-from iolab.study.profile import Profiling
+from iolab.studies.plan.profile import Profiling
+from iolab.studies.results.open.profiles import read_profiles
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.load.profiling import Profiler
+from iolab.studies.run.study import run_study
 from support.acting import Listener, study_text
 from support.sshd import nothing_is_left, sshd
 

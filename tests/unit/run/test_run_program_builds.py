@@ -20,24 +20,24 @@ from typing import Any
 
 import pytest
 
+from iolab.base.errors import RunError, StudyError, UsageError
+from iolab.base.verdict import Level
 from iolab.cli.main import run as run_iolab
-from iolab.compare.compare import compare
-from iolab.errors import RunError, StudyError, UsageError
 from iolab.hosts.facts.program_identity import program_identity
 from iolab.hosts.kinds.fake import FakeHost
+from iolab.hosts.rigs.source_tree import tree_digest
 from iolab.hosts.ssh.host import SshHost
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.model import RunPlan
-from iolab.results.open.results import Results
-from iolab.rigs.source_tree import tree_digest
-from iolab.run.builds import build_places as module
-from iolab.run.builds.build_places import ProgramWatch
-from iolab.run.dry_run import preview
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import How, run_study
-from iolab.study.adapt import Changes
-from iolab.study.file.load import load_study
-from iolab.verdict import Level
+from iolab.studies.compare.compare import compare
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.builds import build_places as module
+from iolab.studies.run.builds.build_places import ProgramWatch
+from iolab.studies.run.dry_run import preview
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener, split_how
 from support.sshd import sshd
 from support.waiting import until

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import iolab
-from iolab.errors import RunError
+from iolab.base.errors import RunError
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.study import run_study
-from iolab.verdict import Level
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.study import run_study
 from support.acting import Listener, study_text
 from support.waiting import PATIENCE, until
 
@@ -124,7 +124,7 @@ def test_no_fio_outlives_a_killed_study(fio: str, tmp_path: Path, number: signal
         .replace("numjobs = [1, 4]", "numjobs = [3]"),
     )
     code = (
-        "import sys; from pathlib import Path; from iolab.run.study import run_study; "
+        "import sys; from pathlib import Path; from iolab.studies.run.study import run_study; "
         "run_study(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     child = subprocess.Popen(

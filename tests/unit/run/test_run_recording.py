@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from iolab import registry
-from iolab.clock import FakeClock
-from iolab.errors import RunError
+from iolab.base import registry
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.fake import FakeProgram
-from iolab.results.evidence.model import RunPlan
-from iolab.results.facts.run_facts import RunFacts
-from iolab.results.gates.monitor_alive import MonitorAliveGate
-from iolab.run.dry_run import preview
-from iolab.run.logs.recording import StudyRecorder, Wanted
-from iolab.run.study import run_study
-from iolab.study.file.load import load_study
-from iolab.verdict import Level
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.facts.run_facts import RunFacts
+from iolab.studies.results.gates.monitor_alive import MonitorAliveGate
+from iolab.studies.run.dry_run import preview
+from iolab.studies.run.logs.recording import StudyRecorder, Wanted
+from iolab.studies.run.study import run_study
 from support.acting import Listener, fake_host, study_text
 from support.clocks import SetClock
 
@@ -120,7 +120,7 @@ def test_a_run_is_marked_by_the_recordings_time(
 ) -> None:
     clock = SetClock()
     own, start = OwnTime(clock), clock.realtime_ns()
-    monkeypatch.setattr("iolab.run.logs.recording.say", own.say)
+    monkeypatch.setattr("iolab.studies.run.logs.recording.say", own.say)
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, pytest.fail
     )
@@ -152,7 +152,7 @@ def test_a_run_whose_begin_no_recorder_heard_is_marked_all_the_same(
 ) -> None:
     clock = SetClock()
     own, start = OwnTime(clock), clock.realtime_ns()
-    monkeypatch.setattr("iolab.run.logs.recording.say", own.say)
+    monkeypatch.setattr("iolab.studies.run.logs.recording.say", own.say)
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), clock, tmp_path, {}, lambda words: None
     )
@@ -231,7 +231,7 @@ def test_the_share_of_the_cpu_is_of_the_run_and_of_one_recorder(
         ({"ok": True, "ahead_ns": 0, "now_ns": 0, **status})
         for status in (before, {**before, "now_ns": 5}, {}, after)
     )
-    monkeypatch.setattr("iolab.run.logs.recording.say", lambda *_, **__: next(answers))
+    monkeypatch.setattr("iolab.studies.run.logs.recording.say", lambda *_, **__: next(answers))
     recorder = StudyRecorder(
         Wanted(("block",), (), ()), fake_host(), FakeClock(), tmp_path, {}, pytest.fail
     )

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import IolabError, ResultsError, RunError, UsageError
+from iolab.base.errors import IolabError, ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import read_plan, run_directories, write_plan
-from iolab.results.evidence.journal import read_journal
-from iolab.results.evidence.manifest import Manifest, write_manifest
-from iolab.run import execute
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.study.adapt import Changes
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.results.evidence.files import read_plan, run_directories, write_plan
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.manifest import Manifest, write_manifest
+from iolab.studies.run import execute
+from iolab.studies.run.resuming.interrupts import Interrupts
 from support.acting import Listener, study_text
 from support.resuming import Do, agreed, names, stop_after
 
@@ -211,7 +211,7 @@ def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(
 def test_evidence_that_cannot_be_written_fails_its_run_alone(
     do: Do, host: FakeHost, heard: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.sources.diskstats import DiskstatsSource
+    from iolab.studies.sources.diskstats import DiskstatsSource
 
     real = DiskstatsSource.poll
 
@@ -231,7 +231,7 @@ def test_evidence_that_cannot_be_written_fails_its_run_alone(
 def test_a_source_that_dies_leaves_the_run_to_its_gate(
     do: Do, heard: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.sources.diskstats import DiskstatsSource
+    from iolab.studies.sources.diskstats import DiskstatsSource
 
     def poll(source: DiskstatsSource) -> None:
         raise RunError("was killed", where="diskstats")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.kinds.local import LocalHost
-from iolab.run.builds.revisions import revision
+from iolab.studies.run.builds.revisions import revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is absent")
 HOST = LocalHost()

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from iolab.api import Opened
-from iolab.clock import FakeClock
-from iolab.compare.model import CONFOUNDED
-from iolab.errors import RunError, StudyError, UsageError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError, StudyError, UsageError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.resuming.sessions import session_events
-from iolab.run.resuming.unit import ResumeUnit, resume_arguments
-from iolab.study.adapt import Changes
-from iolab.study.cells.plan import plan_runs
-from iolab.study.file.load import load_study
+from iolab.studies.compare.model import CONFOUNDED
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.cells.plan import plan_runs
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.resuming.sessions import session_events
+from iolab.studies.run.resuming.unit import ResumeUnit, resume_arguments
 from support.acting import Listener, set_rates, study_text
 from support.resuming import BOOT, Do, Killed, names, stop_after
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import ResultsError, RunError, StudyError, UsageError
+from iolab.base.errors import ResultsError, RunError, StudyError, UsageError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.recording.write.writer import RecordingWriter
-from iolab.results.evidence.files import read_environment, read_plan, run_directories
-from iolab.results.evidence.journal import read_journal
-from iolab.results.evidence.lock import lock
-from iolab.results.evidence.manifest import read_manifest
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.run.study import run_study
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.evidence.files import read_environment, read_plan, run_directories
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.results.evidence.lock import lock
+from iolab.studies.results.evidence.manifest import read_manifest
+from iolab.studies.run.resuming.interrupts import Interrupts
+from iolab.studies.run.study import run_study
 from support.acting import Listener, study_text, write_result
 
 Do = Callable[..., Path]

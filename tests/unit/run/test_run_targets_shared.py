@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iolab.clock import FakeClock
-from iolab.run.plugins import Equipment
-from iolab.study.file.load import load_study
+from iolab.base.clock import FakeClock
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.run.plugins import Equipment
 from support.acting import fake_host
 
 STUDY = """

@@ -13,9 +13,9 @@ import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.run.load.tracing import active_tracing
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.run.load.tracing import active_tracing
 
 Do = Callable[..., Path]
 TRACEFS = "/sys/kernel/tracing"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from iolab.api import Opened
+from iolab.base.errors import RunError, StudyError, UsageError
 from iolab.cli.main import run as iolab
-from iolab.errors import RunError, StudyError, UsageError
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.journal import read_journal
-from iolab.run.resuming.interrupts import Interrupts
-from iolab.study.adapt import Changes
-from iolab.study.file.load import load_study
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.evidence.journal import read_journal
+from iolab.studies.run.resuming.interrupts import Interrupts
 from support.acting import Listener, set_rates, study_text
 from support.report_page import page_data
 from support.resuming import Do, Killed, names
@@ -113,7 +113,7 @@ def test_a_killed_study_goes_on_with_the_same_boundaries(
 def test_a_study_killed_before_its_look_is_looked_at_when_resumed(
     do: Do, host: FakeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.run.resuming.looks import Looks
+    from iolab.studies.run.resuming.looks import Looks
 
     measured(host, 1.0)
     take = Looks.take
@@ -230,8 +230,8 @@ def test_intervals_of_a_check_are_those_of_the_look(
     manifest = passed / "manifest.json"
     data = json.loads(manifest.read_text())
     assert data["study"]["until"]["looks"] == [3, 4, 5, 6]
-    from iolab.compare.rules.check import check
-    from iolab.compare.rules.rules import parse_rule
+    from iolab.studies.compare.rules.check import check
+    from iolab.studies.compare.rules.rules import parse_rule
 
     plain = check(Opened(passed).runs, [parse_rule(RULE)], alpha=level).rules[0].cells[0]
     assert plain.low is not None
@@ -292,7 +292,7 @@ def test_a_check_before_the_first_look_is_inconclusive(
 def test_a_damaged_plan_is_one_line(
     passed: Path, damage: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from iolab.results.evidence.manifest import read_manifest, write_manifest
+    from iolab.studies.results.evidence.manifest import read_manifest, write_manifest
 
     manifest = read_manifest(passed)
     study = {**(manifest.study or {}), "until": damage}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import FakeClock
+from iolab.base.clock import FakeClock
 from iolab.formats.host.diskstats import DiskstatsLog
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.sources.diskstats import FILE, DiskstatsOptions, DiskstatsSource
+from iolab.studies.sources.diskstats import FILE, DiskstatsOptions, DiskstatsSource
 from support.acting import DISKSTATS, fake_host
 
 

@@ -18,17 +18,17 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import SystemClock
+from iolab.base.clock import SystemClock
+from iolab.base.registry import load
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.local import LocalHost
-from iolab.registry import load
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories, write_plan
-from iolab.results.evidence.model import Derived, RunPlan
-from iolab.run.study import run_study
-from iolab.sources.diskstats import DiskstatsOptions, DiskstatsSource
-from iolab.verdict import Level
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories, write_plan
+from iolab.studies.results.evidence.model import Derived, RunPlan
+from iolab.studies.run.study import run_study
+from iolab.studies.sources.diskstats import DiskstatsOptions, DiskstatsSource
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 from support.acting import study_text
 from support.recorded import MEMORY
 from support.waiting import PATIENCE

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.actions import AppState, state_in
-from iolab.server.http.app import application
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import AppState, state_in
+from iolab.output.server.http.app import application
 from support.service import TOKEN, Served, recorded, serving
 
 

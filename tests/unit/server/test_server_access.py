@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from iolab.errors import RunError, UsageError
-from iolab.server.http.access import Door, Guard
-from iolab.server.http.actions import ACTIONS
-from iolab.server.http.serve import listen
-from iolab.server.queries.routes import PREFIX, ROUTES
+from iolab.base.errors import RunError, UsageError
+from iolab.output.server.http.access import Door, Guard
+from iolab.output.server.http.actions import ACTIONS
+from iolab.output.server.http.serve import listen
+from iolab.output.server.queries.routes import PREFIX, ROUTES
 
 PAGE = [
     "/",

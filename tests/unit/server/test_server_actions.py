@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from iolab.errors import FormatError, IolabError, UsageError
-from iolab.report.page import html
-from iolab.server.base.json_store import LARGEST, JsonStore, folder
-from iolab.server.base.store import NotServed, Store
-from iolab.server.base.worksheet import Sharing, Worksheet, list_saved
-from iolab.server.http.access import Door
-from iolab.server.http.actions import AppState, state_in
-from iolab.server.http.app import application
-from iolab.server.reports.share import share
+from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.output.report.page import html
+from iolab.output.server.base.json_store import LARGEST, JsonStore, folder
+from iolab.output.server.base.store import NotServed, Store
+from iolab.output.server.base.worksheet import Sharing, Worksheet, list_saved
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import AppState, state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.reports.share import share
 from support.golden import Golden
 from support.recordings import START
 from support.service import TOKEN, watched
@@ -336,10 +336,10 @@ def test_nothing_in_a_shared_file_can_end_its_element(store: Store) -> None:
 
 @pytest.mark.usefixtures("bundle")
 def test_a_shared_file_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.reports.share.LARGEST", 1000)
+    monkeypatch.setattr("iolab.output.server.reports.share.LARGEST", 1000)
     with pytest.raises(UsageError, match="the answers have more"):
         share(store, Sharing.model_validate({"worksheet": sheet(), "questions": QUESTIONS}))
-    monkeypatch.setattr("iolab.server.reports.share.LONGEST_S", -1.0)
+    monkeypatch.setattr("iolab.output.server.reports.share.LONGEST_S", -1.0)
     with pytest.raises(UsageError, match="the answers take more"):
         share(store, Sharing.model_validate({"worksheet": sheet(), "questions": QUESTIONS}))
     with pytest.raises(ValueError, match="questions"):

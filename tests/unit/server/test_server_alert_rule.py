@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
-from iolab.server.alerts.alert import Alert
-from iolab.server.alerts.alert_rule import (
+from iolab.base.errors import UsageError
+from iolab.output.server.alerts.alert import Alert
+from iolab.output.server.alerts.alert_rule import (
     SECOND,
     Reading,
     Standing,

@@ -12,9 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
-from iolab.server.http.access import Door
-from iolab.server.http.app import application
-from iolab.server.queries.routes import ROUTES
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.app import application
+from iolab.output.server.queries.routes import ROUTES
 from support.golden import Golden
 from support.recordings import SECOND, START
 from support.service import TOKEN, recorded
@@ -300,8 +300,8 @@ def test_every_path_names_the_parameters_that_it_takes(route: Any, client: TestC
 
 
 def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
-    from iolab.server.base.store import Store
-    from iolab.server.queries.listing import recordings
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.queries.listing import recordings
 
     path = tmp_path / "gone.csv"
     path.write_text("time:ms,latency:us\n1,2\n")
@@ -329,9 +329,9 @@ def test_what_became_damaged_is_listed_with_its_problem(tmp_path: Path) -> None:
 def test_a_damaged_recording_is_no_harm_to_others(
     before: bool, damage: dict[str, Any], tmp_path: Path
 ) -> None:
-    from iolab.errors import ResultsError
-    from iolab.server.base.store import Store
-    from iolab.server.prometheus.metrics import Exporter
+    from iolab.base.errors import ResultsError
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.prometheus.metrics import Exporter
 
     for name in ("good", "bad"):
         recorded(tmp_path / name).close()
@@ -359,8 +359,8 @@ def test_a_damaged_recording_is_no_harm_to_others(
 
 
 def test_what_was_removed_is_gone_until_it_is_back(tmp_path: Path) -> None:
-    from iolab.server.base.store import Store
-    from iolab.server.live.stream import tick_of
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.live.stream import tick_of
 
     recorded(tmp_path / "rec").close()
     store = Store([tmp_path / "rec"])

@@ -128,10 +128,10 @@ def test_layers_in_binary(rest: str, client: TestClient) -> None:
 
 
 def test_counts_beyond_32_bits_are_binary_as_well() -> None:
-    from iolab.recording.base.counts import HeatCounts
-    from iolab.recording.base.grids import LogLinear
-    from iolab.server.queries.binary import encode
-    from iolab.statistics.question import parse
+    from iolab.output.server.queries.binary import encode
+    from iolab.recordings.ask.question import parse
+    from iolab.recordings.store.base.counts import HeatCounts
+    from iolab.recordings.store.base.grids import LogLinear
 
     whole = np.array([0, 1], dtype=np.int64)
     counts = HeatCounts(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.errors import UsageError
-from iolab.heatmap.wire import SparseCounts
-from iolab.server.base.store import Store
-from iolab.server.queries.answers import ask, export, layers
-from iolab.server.queries.comparison import difference
-from iolab.server.queries.drill import extremes, who
+from iolab.base.errors import UsageError
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.answers import ask, export, layers
+from iolab.output.server.queries.comparison import difference
+from iolab.output.server.queries.drill import extremes, who
+from iolab.recordings.heatmap.wire import SparseCounts
 from support.recordings import SECOND
 
 BYTES = {"recording": "rec", "statistic": "io.bytes[latency]", "interval": "1s"}

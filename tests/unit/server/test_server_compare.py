@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 from iolab import _core
-from iolab.clock import FakeClock
-from iolab.errors import UsageError
-from iolab.heatmap import wire
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.models import DrawnMap, PercentilesAnswer
-from iolab.server.base.store import Store
-from iolab.server.queries import answers
-from iolab.server.queries import comparison as served_changes
-from iolab.server.queries.answers import ask, ask_binary
-from iolab.server.queries.comparison import Changes, Difference, changes, compare
-from iolab.server.queries.listing import losses
+from iolab.base.clock import FakeClock
+from iolab.base.errors import UsageError
+from iolab.output.server.base.models import DrawnMap, PercentilesAnswer
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries import answers
+from iolab.output.server.queries import comparison as served_changes
+from iolab.output.server.queries.answers import ask, ask_binary
+from iolab.output.server.queries.comparison import Changes, Difference, changes, compare
+from iolab.output.server.queries.listing import losses
+from iolab.recordings.heatmap import wire
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.narrow import present
 from support.recordings import SECOND, START, events
 

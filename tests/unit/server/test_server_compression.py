@@ -10,9 +10,9 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.app import LEAST, application, is_far, pack
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.app import LEAST, application, is_far, pack
 from support.service import TOKEN
 
 ACCEPTS = "br, gzip;q=0.8"

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.server.base.store import Store
-from iolab.server.queries.drill import hierarchy, who
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.drill import hierarchy, who
+from iolab.recordings.store.read.recording import Recording
 from support.recordings import START, unsealed
 
 

@@ -13,26 +13,26 @@ from pathlib import Path
 
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.metadata import Begun, read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.retention import Retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.alerts.alert import Alert
-from iolab.server.alerts.watch import LogFile, Watch
-from iolab.server.base.json_store import JsonStore
-from iolab.server.base.store import Store
-from iolab.server.base.thread_pool import Workers
-from iolab.server.live.stream import Streams, Window, tick_of
-from iolab.server.prometheus.metrics import Exporter, Histogram
-from iolab.server.queries.answers import ask
-from iolab.server.queries.drill import extremes
-from iolab.server.queries.listing import recordings, statistics
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage
+from iolab.output.server.alerts.alert import Alert
+from iolab.output.server.alerts.watch import LogFile, Watch
+from iolab.output.server.base.json_store import JsonStore
+from iolab.output.server.base.store import Store
+from iolab.output.server.base.thread_pool import Workers
+from iolab.output.server.live.stream import Streams, Window, tick_of
+from iolab.output.server.prometheus.metrics import Exporter, Histogram
+from iolab.output.server.queries.answers import ask
+from iolab.output.server.queries.drill import extremes
+from iolab.output.server.queries.listing import recordings, statistics
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.metadata import Begun, read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.retention import Retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 DAY = 24 * 3600 * SECOND

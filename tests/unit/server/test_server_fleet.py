@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.archive import Archive, push
-from iolab.archive.labels import set_labels
-from iolab.errors import UsageError
-from iolab.recording.read.recording import Recording
-from iolab.server.base.archives import FRESH_S, ServedArchive
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.actions import state_in
-from iolab.server.http.app import application
-from iolab.server.queries.fleet import fleet as fleet_rows
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
+from iolab.base.errors import UsageError
+from iolab.output.server.base.archives import FRESH_S, ServedArchive
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.queries.fleet import fleet as fleet_rows
+from iolab.recordings.archive import Archive, push
+from iolab.recordings.archive.labels import set_labels
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 from support.archives import record
 from support.recordings import SECOND, START
 from support.service import TOKEN

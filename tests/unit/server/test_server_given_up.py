@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from iolab.server.base.store import Store
-from iolab.server.base.thread_pool import Workers
-from iolab.server.http import app, serve
-from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
+from iolab.output.server.base.store import Store
+from iolab.output.server.base.thread_pool import Workers
+from iolab.output.server.http import app, serve
+from iolab.recordings.ask.engine.engine import HALT, Engine, Halt, Halted
 from support.service import TOKEN, Served, serving
 
 ENDLESS = "SELECT sum(a.range * b.range % 7) AS n FROM range(100_000_000) a, range(100_000_000) b"

@@ -20,10 +20,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.server.base.store import Store
-from iolab.server.http.actions import AppState, state_in
-from iolab.server.http.serve import Listener
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import AppState, state_in
+from iolab.output.server.http.serve import Listener
+from iolab.recordings.store.read.recording import Recording
 from support.depth import depth
 from support.narrow import present
 from support.service import TOKEN, Served, recorded, serving
@@ -200,7 +200,7 @@ def test_a_document_that_is_much_too_large_is_answered(
 def test_what_is_refused_is_not_taken_for_ever(
     served: Served, state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iolab.server.http.serve.LINGER", 0.5)
+    monkeypatch.setattr("iolab.output.server.http.serve.LINGER", 0.5)
     listener = served(state)
     head = (
         f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -258,7 +258,7 @@ def test_connections_without_a_request_take_no_place(served: Served) -> None:
 def test_a_head_that_does_not_come_is_not_waited_for(
     begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iolab.server.http.serve.HEAD_WITHIN", 0.5)
+    monkeypatch.setattr("iolab.output.server.http.serve.HEAD_WITHIN", 0.5)
     listener = served()
     with socket.create_connection(
         ("127.0.0.1", listener.door.port), timeout=2 * PATIENCE
@@ -273,7 +273,7 @@ def test_a_head_that_comes_in_pieces_is_waited_for_in_all(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Single bytes don't put the end off."""
-    monkeypatch.setattr("iolab.server.http.serve.HEAD_WITHIN", 1.0)
+    monkeypatch.setattr("iolab.output.server.http.serve.HEAD_WITHIN", 1.0)
     listener = served()
     with socket.create_connection(
         ("127.0.0.1", listener.door.port), timeout=PATIENCE
@@ -296,7 +296,7 @@ def test_a_document_that_does_not_come(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A body of which the rest never comes is given up; the service goes on meanwhile."""
-    monkeypatch.setattr("iolab.server.http.app.PATIENCE", 0.5)
+    monkeypatch.setattr("iolab.output.server.http.app.PATIENCE", 0.5)
     state = state_in(Store([recording]), tmp_path / "home", tmp_path / "log")
     with serving(state) as listener:
         head = (
@@ -319,7 +319,7 @@ def test_a_document_that_does_not_come(
 RECORDER = """
 import sys, time
 from pathlib import Path
-from iolab.recording.write.writer import RecordingWriter
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 writer = RecordingWriter.create(Path(sys.argv[1]), host="here", clock="realtime", origin={"kind": "record"})
 for number in range(10_000):

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.archive import Archive, push
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.actions import state_in
-from iolab.server.http.app import application
-from iolab.server.live.stream import tick_of
-from iolab.server.queries import listing
-from iolab.statistics.ask.query import query
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.live.stream import tick_of
+from iolab.output.server.queries import listing
+from iolab.recordings.archive import Archive, push
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import record
 from support.recordings import SECOND, START, events
 from support.service import TOKEN

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.heatmap.words import lost
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.queries.answers import ask, ask_binary
+from iolab.base.clock import FakeClock
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.answers import ask, ask_binary
+from iolab.recordings.heatmap.words import lost
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/losses.json").read_text("utf-8"))["lost"]

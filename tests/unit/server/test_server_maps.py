@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import UsageError
-from iolab.heatmap.wire import SparseCounts
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.queries.answers import ask, layers
-from iolab.server.queries.comparison import difference
-from iolab.server.queries.drill import extremes
+from iolab.base.clock import FakeClock
+from iolab.base.errors import UsageError
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.answers import ask, layers
+from iolab.output.server.queries.comparison import difference
+from iolab.output.server.queries.drill import extremes
+from iolab.recordings.heatmap.wire import SparseCounts
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "1s"}

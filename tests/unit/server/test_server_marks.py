@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.recording.read.recording import Recording
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.actions import state_in
-from iolab.server.http.app import application
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.app import application
+from iolab.recordings.store.read.recording import Recording
 from support.recordings import SECOND, START
 from support.service import TOKEN, recorded
 

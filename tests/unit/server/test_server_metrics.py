@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from iolab.errors import UsageError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.app import application
-from iolab.server.prometheus import metrics
-from iolab.server.prometheus.metrics import (
+from iolab.base.errors import UsageError
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.app import application
+from iolab.output.server.prometheus import metrics
+from iolab.output.server.prometheus.metrics import (
     Exporter,
     Family,
     Histogram,
@@ -27,7 +26,8 @@ from iolab.server.prometheus.metrics import (
     prefers_protobuf,
     text,
 )
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 SCRAPER = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.5"

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.errors import UsageError
-from iolab.heatmap import overlays
-from iolab.heatmap.model import View, frame_of
-from iolab.heatmap.wire import CROPS
-from iolab.recording.base.counts import HeatCounts
-from iolab.server.base.store import Store
-from iolab.server.live.stream import Window, _window
-from iolab.server.queries import answers
-from iolab.server.queries.drill import who
-from iolab.server.queries.parameters import request_of
+from iolab.base.errors import UsageError
+from iolab.output.server.base.store import Store
+from iolab.output.server.live.stream import Window, _window
+from iolab.output.server.queries import answers
+from iolab.output.server.queries.drill import who
+from iolab.output.server.queries.parameters import request_of
+from iolab.recordings.heatmap import overlays
+from iolab.recordings.heatmap.model import View, frame_of
+from iolab.recordings.heatmap.wire import CROPS
+from iolab.recordings.store.base.counts import HeatCounts
 from support.recordings import SECOND, START
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "10ms", "drawn": "true"}

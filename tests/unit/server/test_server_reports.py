@@ -16,18 +16,18 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from iolab.base.errors import ResultsError
 from iolab.cli.main import run
-from iolab.errors import ResultsError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.report.page import html
-from iolab.results.open.multi_host import Hosts, write_hosts
-from iolab.results.open.results import Results
-from iolab.server.base.store import Store
-from iolab.server.base.thread_pool import Busy, Workers
-from iolab.server.http.access import POLICY, Door
-from iolab.server.http.actions import state_in
-from iolab.server.http.app import application
-from iolab.server.reports.reports import Reports
+from iolab.output.report.page import html
+from iolab.output.server.base.store import Store
+from iolab.output.server.base.thread_pool import Busy, Workers
+from iolab.output.server.http.access import POLICY, Door
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.reports.reports import Reports
+from iolab.recordings.store.write.writer import RecordingWriter
+from iolab.studies.results.open.multi_host import Hosts, write_hosts
+from iolab.studies.results.open.results import Results
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events, samples
 from support.report_page import page_data
@@ -219,7 +219,7 @@ def test_reports_that_take_long_leave_threads_for_questions(
 
     monkeypatch.setattr(Reports, "_make_page", slow)
     monkeypatch.setattr(Reports, "page_if_current", counted)
-    monkeypatch.setattr("iolab.server.reports.reports.MOST_WAITING", 5)
+    monkeypatch.setattr("iolab.output.server.reports.reports.MOST_WAITING", 5)
     app = application(Store([study[0]]), door, workers=workers)
 
     async def asked() -> tuple[int, list[int], int]:

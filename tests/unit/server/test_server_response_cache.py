@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.errors import UsageError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.access import Door
-from iolab.server.http.app import ResponseCache, application
-from iolab.server.queries import answers
-from iolab.statistics.kept.files.definitions import State
-from iolab.statistics.kept.files.paths import STATE
+from iolab.base.errors import UsageError
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.app import ResponseCache, application
+from iolab.output.server.queries import answers
+from iolab.recordings.ask.kept.files.definitions import State
+from iolab.recordings.ask.kept.files.paths import STATE
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded
 

@@ -16,19 +16,19 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 from starlette.testclient import TestClient
 
-from iolab.recording.write.user_marks import add_mark
-from iolab.server.alerts.alert import Alert
-from iolab.server.base.store import Store
-from iolab.server.base.worksheet import Worksheet
-from iolab.server.http.access import Door
-from iolab.server.http.actions import ACTIONS, AppState, state_in
-from iolab.server.http.app import application
-from iolab.server.http.openapi import REFUSALS, document
-from iolab.server.queries.routes import ROUTES
-from iolab.statistics.ask.attribution import Rectangle
-from iolab.statistics.ask.single_ios import list_ios
-from iolab.statistics.kept import manage
-from iolab.statistics.question import parse
+from iolab.output.server.alerts.alert import Alert
+from iolab.output.server.base.store import Store
+from iolab.output.server.base.worksheet import Worksheet
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import ACTIONS, AppState, state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.http.openapi import REFUSALS, document
+from iolab.output.server.queries.routes import ROUTES
+from iolab.recordings.ask.attribution import Rectangle
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.question import parse
+from iolab.recordings.ask.single_ios import list_ios
+from iolab.recordings.store.write.user_marks import add_mark
 from support.depth import depth
 from support.recordings import START
 from support.service import TOKEN, watched

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.errors import UsageError
-from iolab.server.base import store
-from iolab.server.base.store import Store, kind_of, search
-from iolab.server.http.access import Door
-from iolab.server.http.actions import state_in
-from iolab.server.http.app import application
-from iolab.server.reports import studies
-from iolab.server.reports.studies import StudyIndex, stamp_of, study_facts
+from iolab.base.errors import UsageError
+from iolab.output.server.base import store
+from iolab.output.server.base.store import Store, kind_of, search
+from iolab.output.server.http.access import Door
+from iolab.output.server.http.actions import state_in
+from iolab.output.server.http.app import application
+from iolab.output.server.reports import studies
+from iolab.output.server.reports.studies import StudyIndex, stamp_of, study_facts
 from support.recordings import events
 from support.service import TOKEN, recorded
 from support.studies import CHANGE, history_of_studies
@@ -80,8 +80,8 @@ def test_a_folder_is_served_with_everything_in_it(home: Path, tmp_path: Path) ->
 
 
 def test_facts_are_those_of_the_report(home: Path) -> None:
-    from iolab.report.assemble import assemble
-    from iolab.results.open.results import Results
+    from iolab.output.report.assemble import assemble
+    from iolab.studies.results.open.results import Results
 
     path = home / "results/night-03"
     payload, _ = assemble(Results(path))

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.http.serve import Listener
-from iolab.server.live import stream
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.serve import Listener
+from iolab.output.server.live import stream
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, events
 from support.service import TOKEN, Served, serving
 from support.waiting import PATIENCE, until

@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from iolab.clock import FakeClock
-from iolab.errors import IolabError, UsageError
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.alerts.alert import Alert, AlertLine
-from iolab.server.alerts.commands import Commands, read_commands
-from iolab.server.alerts.watch import LogFile, Watch
-from iolab.server.base.json_store import JsonStore
-from iolab.server.base.models import PercentilesAnswer
-from iolab.server.base.store import Store
-from iolab.server.http.actions import AppState
-from iolab.server.queries.answers import ask
-from iolab.statistics.engine.engine import Halted
-from iolab.statistics.kept import manage
+from iolab.base.clock import FakeClock
+from iolab.base.errors import IolabError, UsageError
+from iolab.output.server.alerts.alert import Alert, AlertLine
+from iolab.output.server.alerts.commands import Commands, read_commands
+from iolab.output.server.alerts.watch import LogFile, Watch
+from iolab.output.server.base.json_store import JsonStore
+from iolab.output.server.base.models import PercentilesAnswer
+from iolab.output.server.base.store import Store
+from iolab.output.server.http.actions import AppState
+from iolab.output.server.queries.answers import ask
+from iolab.recordings.ask.engine.engine import Halted
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.golden import Golden
 from support.recordings import SECOND, START, events
 from support.waiting import PATIENCE, until
@@ -118,7 +118,7 @@ def test_a_question_that_ends_with_the_service_is_no_problem_of_its_alert(
     def halted(*_: object, **__: object) -> None:
         raise Halted("the question was given up")
 
-    monkeypatch.setattr("iolab.server.alerts.watch.query", halted)
+    monkeypatch.setattr("iolab.output.server.alerts.watch.query", halted)
     watch.look()
     assert watch.list_alerts().alerts[0].problem == ""
     monkeypatch.undo()
@@ -297,7 +297,7 @@ def test_what_was_raised_goes_on_after_a_passing_problem(
         def broken(*_: Any, **__: Any) -> None:
             raise IolabError("can't be read")
 
-        patched.setattr("iolab.server.alerts.watch.query", broken)
+        patched.setattr("iolab.output.server.alerts.watch.query", broken)
         growing.second(600)
         watch.look()
         assert (watch.list_alerts().alerts[0].state, watch.list_alerts().alerts[0].problem) == (
@@ -358,14 +358,14 @@ def test_a_fault_at_one_alert_ends_no_other(
 ) -> None:
     watch = watch_of()
     watch.put("another", Alert.model_validate(plain(name="another", statistic="io.bytes")))
-    from iolab.statistics.ask.query import query
+    from iolab.recordings.ask.query import query
 
     def faulty(opened: Any, statistic: Any, **words: Any) -> Any:
         if str(statistic) == "io.bytes":
             raise KeyError("a fault")
         return query(opened, statistic, **words)
 
-    monkeypatch.setattr("iolab.server.alerts.watch.query", faulty)
+    monkeypatch.setattr("iolab.output.server.alerts.watch.query", faulty)
     raised(growing, watch)
     assert "KeyError('a fault')" in watch.list_alerts().alerts[0].problem
 
@@ -397,7 +397,7 @@ def test_a_command_that_fails_is_in_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "iolab.server.alerts.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE
+        "iolab.output.server.alerts.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE
     )
     watch = watch_of(Commands({"page": words}))
     watch.put(
@@ -488,8 +488,8 @@ def line(number: int) -> AlertLine:
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.alerts.watch.LARGEST", 10_000)
-    monkeypatch.setattr("iolab.server.alerts.watch.MOST_LINES", 5)
+    monkeypatch.setattr("iolab.output.server.alerts.watch.LARGEST", 10_000)
+    monkeypatch.setattr("iolab.output.server.alerts.watch.MOST_LINES", 5)
     log = LogFile(tmp_path / "state" / "alerts.jsonl")
     assert log.latest().lines == []
     for number in range(100):

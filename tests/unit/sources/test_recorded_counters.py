@@ -12,14 +12,14 @@ import pytest
 
 from iolab.formats.core.tables import HostTable
 from iolab.formats.detect import read
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.sources.counters import CounterOptions
-from iolab.sources.recorded_counters import RecordedCounters
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
+from iolab.studies.sources.counters import CounterOptions
+from iolab.studies.sources.recorded_counters import RecordedCounters
 from support.acting import Listener, fake_host
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.sources.block import BlockSource
+from iolab.studies.sources.block import BlockSource
 from support.acting import fake_host
 
 STATUS = "/r/status.json"

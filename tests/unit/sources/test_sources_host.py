@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from iolab.base.registry import load
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.registry import load
 from support.acting import STAT, fake_host
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from iolab.clock import SystemClock
-from iolab.errors import RunError
+from iolab.base.clock import SystemClock
+from iolab.base.errors import RunError
 from iolab.formats.iostat.json_output import IostatJson
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.hosts.kinds.local import LocalHost
-from iolab.sources.iostat import FILE, IostatOptions, IostatSource
+from iolab.studies.sources.iostat import FILE, IostatOptions, IostatSource
 from support.acting import fake_host, fake_iostat
 from support.waiting import until
 

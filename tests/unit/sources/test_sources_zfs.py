@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
+from iolab.base.registry import load
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.registry import load
-from iolab.sources.zpool_iostat import ZpoolLatencySource
+from iolab.studies.sources.zpool_iostat import ZpoolLatencySource
 from support.acting import fake_host
 from support.zfs_machine import FILES, HEAD, POOL, ROOT, TXGS, group, named, with_zfs
 

@@ -14,18 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from iolab.recording.base.conditions import parse_where
-from iolab.recording.base.counts import HeatCounts, alike
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.files.paths import BITS
-from iolab.statistics.question import SECOND, Question
-from iolab.statistics.tiers import segment_maps as scanning
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.files.paths import BITS
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import SECOND, Question
+from iolab.recordings.ask.tiers import segment_maps as scanning
+from iolab.recordings.store.base.conditions import parse_where
+from iolab.recordings.store.base.counts import HeatCounts, alike
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
 MAPS = [
@@ -119,8 +119,8 @@ def test_what_was_kept_is_read_without_pyarrow(whole: Recording, tmp_path: Path)
     """It is small and wanted at once: loading what writes it would take as long as the answer."""
     old = aged(whole.path, tmp_path / "old", 0)
     code = (
-        "import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; "
-        "from iolab.statistics.ask.query import query; "
+        "import sys; from pathlib import Path; from iolab.recordings.store.read.recording import Recording; "
+        "from iolab.recordings.ask.query import query; "
         "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
         "sys.exit(3 if 'pyarrow' in sys.modules else 0)"
     )
@@ -255,7 +255,7 @@ def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_pa
 def test_many_events_are_not_scanned_where_they_are_kept(
     whole: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.kept import roll_ups
+    from iolab.recordings.ask.kept import roll_ups
 
     # of a copy, no answers are remembered that were given with the usual limit
     whole = Recording(Path(shutil.copytree(whole.path, tmp_path / "copy")))
@@ -336,8 +336,8 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     """Two days, about two segments an hour; seconds are kept for a day only."""
     path = tmp_path / "r"
     make(path, [], segments=95, seconds=20, step_s=1900, per_s=5)
-    from iolab.statistics.kept import recovery
-    from iolab.statistics.kept.files import definitions
+    from iolab.recordings.ask.kept import recovery
+    from iolab.recordings.ask.kept.files import definitions
 
     recovery.change_definitions(
         path,
@@ -391,7 +391,7 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
 def test_what_says_what_is_kept_is_damaged_and_events_answer(
     whole: Recording, tmp_path: Path, name: str, damage: bytes
 ) -> None:
-    from iolab.statistics.kept.recorded import span_of
+    from iolab.recordings.ask.kept.recorded import span_of
 
     old = aged(whole.path, tmp_path / "old", 2)
     (old.path / "histograms" / name).write_bytes(damage)
@@ -405,8 +405,8 @@ def test_what_says_what_is_kept_is_damaged_and_events_answer(
 
 
 def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
-    from iolab.statistics.kept import recovery
-    from iolab.statistics.kept.files import definitions
+    from iolab.recordings.ask.kept import recovery
+    from iolab.recordings.ask.kept.files import definitions
 
     path = tmp_path / "r"
     make(path, [], segments=2)
@@ -434,7 +434,7 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
 def test_names_that_were_not_kept_apart_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.kept import aggregate
+    from iolab.recordings.ask.kept import aggregate
 
     path = tmp_path / "r"
     with monkeypatch.context() as few:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from iolab.statistics.kept import compaction
-from iolab.statistics.kept.files import tables
-from iolab.statistics.kept.files.paths import TIERS, files, folder_name, path_of
+from iolab.recordings.ask.kept import compaction
+from iolab.recordings.ask.kept.files import tables
+from iolab.recordings.ask.kept.files.paths import TIERS, files, folder_name, path_of
 
 NAME = "io.ops[latency]"
 FOLDER = folder_name(NAME)

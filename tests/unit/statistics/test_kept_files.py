@@ -12,14 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.errors import FormatError, IolabError, ResultsError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage, recovery
-from iolab.statistics.kept.files import tables
-from iolab.statistics.kept.files.paths import (
+from iolab.base.errors import FormatError, IolabError, ResultsError
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.kept import manage, recovery
+from iolab.recordings.ask.kept.files import tables
+from iolab.recordings.ask.kept.files.paths import (
     DEFINITIONS,
     STATE,
     TIERS,
@@ -29,8 +26,11 @@ from iolab.statistics.kept.files.paths import (
     folder_name,
     is_folder,
 )
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
 from support.kept_data import aged, make
 from support.narrow import present
 

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.recording.base import layout
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.retention import finish_dropping
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage, recovery
-from iolab.statistics.kept.files import definitions, paths, tables
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.kept import manage, recovery
+from iolab.recordings.ask.kept.files import definitions, paths, tables
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base import layout
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.retention import finish_dropping
+from iolab.recordings.store.write.writer import RecordingWriter
 from support import kept_data
 from support.kept_data import START, aged, make
 
@@ -89,7 +89,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     expected = counts(path)
     recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
     words = (
-        "import sys; from pathlib import Path; from iolab.statistics.kept.writer import Keeper; print('go', flush=True); "
+        "import sys; from pathlib import Path; from iolab.recordings.ask.kept.writer import Keeper; print('go', flush=True); "
         "Keeper(Path(sys.argv[1])).look(); print('done', flush=True)"
     )
     done = False

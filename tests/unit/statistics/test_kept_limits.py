@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import ResultsError, UsageError
-from iolab.recording.base.lock import take_lock
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.files.paths import DEFINITIONS, TIERS
-from iolab.statistics.kept.manage import Wanted, limit, limits
+from iolab.base.errors import ResultsError, UsageError
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.files.paths import DEFINITIONS, TIERS
+from iolab.recordings.ask.kept.manage import Wanted, limit, limits
+from iolab.recordings.store.base.lock import take_lock
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import DAY, START, add_segment, make
 
 NAMES = ["io.ops[process]", "io.ops[process=fio][latency]"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.manage import ADDING
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.manage import ADDING
+from iolab.recordings.ask.question import SECOND
 from support.kept_data import HOUR, START, make
 
 NAME = "io.ops[process]"

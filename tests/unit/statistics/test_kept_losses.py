@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept.compaction import Merger
-from iolab.statistics.kept.files import listed, tables
-from iolab.statistics.kept.files.definitions import read_state
-from iolab.statistics.kept.files.paths import LIST, TIERS, File, files, folder_name
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.kept.compaction import Merger
+from iolab.recordings.ask.kept.files import listed, tables
+from iolab.recordings.ask.kept.files.definitions import read_state
+from iolab.recordings.ask.kept.files.paths import LIST, TIERS, File, files, folder_name
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import START, aged, make
 
 NAME = "io.bytes"

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.errors import ResultsError, UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.lock import take_lock
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage, recovery
-from iolab.statistics.kept.files import definitions
-from iolab.statistics.kept.files.paths import STATE, folder_name
-from iolab.statistics.kept.writer import Budget, Keeper
-from iolab.statistics.question import SECOND
+from iolab.base.errors import ResultsError, UsageError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.kept import manage, recovery
+from iolab.recordings.ask.kept.files import definitions
+from iolab.recordings.ask.kept.files.paths import STATE, folder_name
+from iolab.recordings.ask.kept.writer import Budget, Keeper
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.lock import take_lock
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import HOUR, START, add_segment, aged, make
 
 NAME = "io.ops[process]"

@@ -12,13 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from iolab.base.clock import FakeClock
 from iolab.cli.query.text import lines
-from iolab.clock import FakeClock
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.answers.json_form import (
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.answers.json_form import (
     as_data,
     as_json,
     csv_lines,
@@ -26,7 +23,10 @@ from iolab.statistics.answers.json_form import (
     moment_as_data,
     moments,
 )
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START
 from support.statistics_data import Event, recording_of, trace_of
 

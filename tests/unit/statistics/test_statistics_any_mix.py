@@ -13,19 +13,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from iolab.heatmap.overlays import lines
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write import retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine.cells import lower_bounds
-from iolab.statistics.question import Question as AskedQuestion
-from iolab.statistics.question import parse
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.engine.cells import lower_bounds
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question as AskedQuestion
+from iolab.recordings.ask.question import parse
+from iolab.recordings.heatmap.overlays import lines
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.depth import depth
 from support.joined import shorten_joins
 from support.recordings import SECOND, START, events

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
+from iolab.base.errors import UsageError
 from iolab.cli.query.who import text
-from iolab.errors import UsageError
-from iolab.statistics.ask.attribution import (
+from iolab.recordings.ask.attribution import (
     Dimension,
     Rectangle,
     Share,
@@ -26,7 +26,7 @@ from iolab.statistics.ask.attribution import (
     joined_who,
     who,
 )
-from iolab.statistics.question import Filter, parse
+from iolab.recordings.ask.question import Filter, parse
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6

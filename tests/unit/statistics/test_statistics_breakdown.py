@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from iolab.recording.base.conditions import Where
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.drill import dimensions_of
-from iolab.statistics.ask.query import heat
-from iolab.statistics.question import Question
+from iolab.recordings.ask.drill import dimensions_of
+from iolab.recordings.ask.query import heat
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.base.conditions import Where
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 QUESTION = Question(span=(START - 5 * SECOND, START + 10 * SECOND), interval_ns=SECOND // 10)

@@ -17,18 +17,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from iolab import _core
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import Linear, LogLinear
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.answers.json_form import as_json, csv_lines, moment_as_data, moments
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.kept import manage
-from iolab.statistics.kept.files.paths import BITS, TIERS, files, folder_name
-from iolab.statistics.question import Question, parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.answers.json_form import as_json, csv_lines, moment_as_data, moments
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.kept.files.paths import BITS, TIERS, files, folder_name
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import Linear, LogLinear
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import START as KEPT_START
 from support.kept_data import aged, io
 from support.statistics_data import Event, recording_of, trace_of

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from iolab.clock import FakeClock
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.query import query
-from iolab.statistics.language import fields
-from iolab.statistics.language.catalogue import CATALOGUE
+from iolab.base.clock import FakeClock
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.language import fields
+from iolab.recordings.ask.language.catalogue import CATALOGUE
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
 from support.depth import depth
 from support.statistics_data import Event, trace_of

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.errors import FormatError
-from iolab.recording.ledger import Part
-from iolab.statistics.engine import engine as module
-from iolab.statistics.engine.engine import IDLE, Databases, Engine
+from iolab.base.errors import FormatError
+from iolab.recordings.ask.engine import engine as module
+from iolab.recordings.ask.engine.engine import IDLE, Databases, Engine
+from iolab.recordings.store.ledger import Part
 
 
 @pytest.fixture(autouse=True)

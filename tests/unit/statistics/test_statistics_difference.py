@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from iolab import _core
-from iolab.errors import UsageError
-from iolab.statistics.ask.difference import (
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.difference import (
     ALL_OPS,
     LEAST_BEYOND,
     Difference,
@@ -23,7 +23,7 @@ from iolab.statistics.ask.difference import (
     as_data,
     differences,
 )
-from iolab.statistics.question import Filter
+from iolab.recordings.ask.question import Filter
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6

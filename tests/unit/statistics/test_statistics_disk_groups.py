@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.metadata import DiskPeriod
-from iolab.recording.ledger import sign
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.drill import hierarchy, narrow
-from iolab.statistics.ask.query import query
-from iolab.statistics.ask.single_ios import list_ios
-from iolab.statistics.kept.manage import parse_name
-from iolab.statistics.plan import plan
-from iolab.statistics.question import Question, parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.drill import hierarchy, narrow
+from iolab.recordings.ask.kept.manage import parse_name
+from iolab.recordings.ask.plan import plan
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.ask.single_ios import list_ios
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.metadata import DiskPeriod
+from iolab.recordings.store.ledger import sign
+from iolab.recordings.store.read.recording import Recording
 from support.counters import SECOND, START, disk, kept
 from support.plans import explain
 from support.statistics_data import Event

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask import drill
-from iolab.statistics.ask.drill import Branch, branches, hierarchy
-from iolab.statistics.ask.query import query
-from iolab.statistics.language.catalogue import CATALOGUE
-from iolab.statistics.language.fields import QUANTIZED
-from iolab.statistics.question import Between, parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask import drill
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.drill import Branch, branches, hierarchy
+from iolab.recordings.ask.language.catalogue import CATALOGUE
+from iolab.recordings.ask.language.fields import QUANTIZED
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import Between, parse
+from iolab.recordings.store.base.counts import HeatCounts
 from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6

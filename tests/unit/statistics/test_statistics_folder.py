@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from iolab.base.errors import FormatError, IolabError, UsageError
 from iolab.cli.main import run
-from iolab.errors import FormatError, IolabError, UsageError
-from iolab.heatmap.ticks import quantity
-from iolab.recording.base.counts import HeatCounts, alike
-from iolab.recording.read.folder import has_recordings, is_folder, open_folder
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Answer, Series, Stack
-from iolab.statistics.answers.json_form import bounds_of
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Answer, Series, Stack
+from iolab.recordings.ask.answers.json_form import bounds_of
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
+from iolab.recordings.ask.query import query
+from iolab.recordings.heatmap.ticks import quantity
+from iolab.recordings.store.base.counts import HeatCounts, alike
+from iolab.recordings.store.read.folder import has_recordings, is_folder, open_folder
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.archives import questions, record
 from support.depth import depth
 from support.recordings import SECOND, START, events

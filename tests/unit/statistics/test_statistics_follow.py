@@ -14,20 +14,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from iolab.base.clock import FakeClock
+from iolab.base.errors import UsageError
 from iolab.cli.query.follow import format_answers
-from iolab.clock import FakeClock
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.metadata import Begun
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.json_form import largest, moment_as_data, moments
-from iolab.statistics.ask import follow
-from iolab.statistics.ask.follow import Follower
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.recordings.ask import follow
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.answers.json_form import largest, moment_as_data, moments
+from iolab.recordings.ask.follow import Follower
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.metadata import Begun
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 

@@ -14,17 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from iolab.errors import IolabError
-from iolab.recording.base.metadata import Begun, Facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.server.live.stream import Window
-from iolab.server.queries.answers import ask
-from iolab.statistics.ask.query import query
-from iolab.statistics.engine import cells
-from iolab.statistics.tiers import event_sums
-from iolab.statistics.tiers import events as events_tier
+from iolab.base.errors import IolabError
+from iolab.output.server.base.store import Store
+from iolab.output.server.live.stream import Window
+from iolab.output.server.queries.answers import ask
+from iolab.recordings.ask.engine import cells
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.tiers import event_sums
+from iolab.recordings.ask.tiers import events as events_tier
+from iolab.recordings.store.base.metadata import Begun, Facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 STATISTICS = (

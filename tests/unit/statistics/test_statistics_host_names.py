@@ -12,16 +12,16 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.errors import UsageError
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask import aliases as module
-from iolab.statistics.ask.aliases import HostNames, host_names
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.question import Filter, parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask import aliases as module
+from iolab.recordings.ask.aliases import HostNames, host_names
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Filter, parse
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.counters import SECOND, START, disk, kept, series, stack
 
 TABLE = """# clients

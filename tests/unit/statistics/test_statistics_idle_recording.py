@@ -11,26 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iolab.base.clock import FakeClock
+from iolab.base.errors import FormatError, IolabError
 from iolab.cli.main import run
-from iolab.clock import FakeClock
-from iolab.errors import FormatError, IolabError
-from iolab.heatmap.figure import Layout, Named, panels
-from iolab.heatmap.model import View
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.server.base.store import Store
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.follow import Follower
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine.snapshot import quiet as quiet_sources
-from iolab.statistics.kept.files.definitions import Definition, read_state
-from iolab.statistics.kept.recorded import span_of
-from iolab.statistics.kept.recovery import change_definitions
-from iolab.statistics.kept.writer import Keeper
-from iolab.statistics.question import parse
+from iolab.output.server.base.store import Store
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.engine.snapshot import quiet as quiet_sources
+from iolab.recordings.ask.follow import Follower
+from iolab.recordings.ask.kept.files.definitions import Definition, read_state
+from iolab.recordings.ask.kept.recorded import span_of
+from iolab.recordings.ask.kept.recovery import change_definitions
+from iolab.recordings.ask.kept.writer import Keeper
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.heatmap.figure import Layout, Named, panels
+from iolab.recordings.heatmap.model import View
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 
 HOUR = 3600 * SECOND
@@ -211,7 +211,7 @@ def test_a_time_begins_where_the_events_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`show` counts marks from the first event; what is kept, of whole seconds, began earlier."""
-    from iolab.statistics.kept.manage import add
+    from iolab.recordings.ask.kept.manage import add
 
     recording = quiet(tmp_path / "r", syscalls=100, first=1.25)
     add(recording.path, ["file.ops"], backfill=True, now_ns=START + 3 * SECOND)
@@ -298,7 +298,7 @@ def test_what_outlasts_the_events_can_be_asked_by_time(
 
 
 def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
-    from iolab.recording.base.grids import Linear
+    from iolab.recordings.store.base.grids import Linear
 
     none = np.zeros(0, dtype=np.int64)
     counts = HeatCounts("utilization", START, SECOND, Linear(0, 1), none, none, none, window=(0, 5))

@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from iolab.errors import FormatError
-from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
+from iolab.base.errors import FormatError
+from iolab.recordings.ask.engine.engine import HALT, Engine, Halt, Halted
 
 ENDLESS = "SELECT count(*) AS n FROM range(1_000_000_000_000) a WHERE sin(a.range) > 2"
 CALLS: dict[str, Callable[[Engine], object]] = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from iolab.errors import FormatError, ResultsError, UsageError
-from iolab.statistics.engine.engine import REQUEST, Halted, Joint
+from iolab.base.errors import FormatError, ResultsError, UsageError
+from iolab.recordings.ask.engine.engine import REQUEST, Halted, Joint
 
 
 def request(wanted: Any) -> Any:

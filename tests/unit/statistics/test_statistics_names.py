@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.errors import UsageError
-from iolab.statistics.language.catalogue import CATALOGUE, Entry
-from iolab.statistics.language.fields import ANY, UTILIZATION
-from iolab.statistics.language.quantities import parse_whole, print_whole
-from iolab.statistics.question import Between, Filter, Statistic, Value, parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.language.catalogue import CATALOGUE, Entry
+from iolab.recordings.ask.language.fields import ANY, UTILIZATION
+from iolab.recordings.ask.language.quantities import parse_whole, print_whole
+from iolab.recordings.ask.question import Between, Filter, Statistic, Value, parse
 from support.golden import Golden
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/statistics.json").read_text())

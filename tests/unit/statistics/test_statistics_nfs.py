@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from iolab.errors import UsageError
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.available import available
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.available import available
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 
 SECOND = 10**9
 OPERATIONS = [

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.json_form import is_averaged
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.answers.json_form import is_averaged
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
 
 FIELDS = (

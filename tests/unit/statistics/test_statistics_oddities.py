@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.server.base.models import Odd
-from iolab.server.base.store import Store
-from iolab.server.queries.drill import odd as answer_odd
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask import odd_words
-from iolab.statistics.ask.odd_series import Subject
-from iolab.statistics.ask.odd_words import Numbers, Statement, statements, subject_words
-from iolab.statistics.ask.oddities import Change, Oddities, Oddity, oddities
-from iolab.statistics.ask.query import query
-from iolab.statistics.question import parse
-from iolab.statistics.tiers.trace_tier import bounds
+from iolab.output.server.base.models import Odd
+from iolab.output.server.base.store import Store
+from iolab.output.server.queries.drill import odd as answer_odd
+from iolab.recordings.ask import odd_words
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.odd_series import Subject
+from iolab.recordings.ask.odd_words import Numbers, Statement, statements, subject_words
+from iolab.recordings.ask.oddities import Change, Oddities, Oddity, oddities
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import parse
+from iolab.recordings.ask.tiers.trace_tier import bounds
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
 from support.statistics_data import Event, recording_of, trace_of
 
 pytestmark = pytest.mark.slow

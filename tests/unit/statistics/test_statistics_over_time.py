@@ -13,19 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from iolab.clock import FakeClock
-from iolab.errors import FormatError, IolabError, UsageError
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine import cells
-from iolab.statistics.engine.engine import Engine
-from iolab.statistics.engine.windows import field_of
-from iolab.statistics.execute import _unknown_part
-from iolab.statistics.question import Question
+from iolab.base.clock import FakeClock
+from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.engine import cells
+from iolab.recordings.ask.engine.engine import Engine
+from iolab.recordings.ask.engine.windows import field_of
+from iolab.recordings.ask.execute import _unknown_part
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import events as events_of
 from support.recordings import unsealed
 from support.statistics_data import Event, recording_of, trace_of
@@ -411,7 +411,7 @@ def test_an_empty_recording(tmp_path: Path) -> None:
 def test_the_engine_stays_within_its_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.engine import engine as module
+    from iolab.recordings.ask.engine import engine as module
 
     monkeypatch.chdir(tmp_path)
     with Engine(tmp_path) as engine:
@@ -442,8 +442,8 @@ def test_memory_stays_flat_over_a_stream(tmp_path: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
-from iolab.recording.read.trace import Trace
-from iolab.statistics.ask.query import query
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.ask.query import query
 
 path = Path(sys.argv[1])
 peaks = []

@@ -12,21 +12,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import Grid
-from iolab.recording.base.metadata import read_facts
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query, tiers_of
-from iolab.statistics.engine.snapshot import snapshot
-from iolab.statistics.engine.windows import Window, window_of
-from iolab.statistics.execute import execute
-from iolab.statistics.kept.files.paths import COARSER
-from iolab.statistics.plan import UNSEALED, Cost, Frame, Numbers, Part, Reading, Span, Sums, plan
-from iolab.statistics.question import SECOND, Question, parse
+from iolab.recordings.ask.answers.answers import Series, Stack
+from iolab.recordings.ask.engine.snapshot import snapshot
+from iolab.recordings.ask.engine.windows import Window, window_of
+from iolab.recordings.ask.execute import execute
+from iolab.recordings.ask.kept.files.paths import COARSER
+from iolab.recordings.ask.plan import (
+    UNSEALED,
+    Cost,
+    Frame,
+    Numbers,
+    Part,
+    Reading,
+    Span,
+    Sums,
+    plan,
+)
+from iolab.recordings.ask.query import query, tiers_of
+from iolab.recordings.ask.question import SECOND, Question, parse
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import Grid
+from iolab.recordings.store.base.metadata import read_facts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import START, add_segment, aged, io, make
 from support.plans import explain
 from support.statistics_data import Event, recording_of, trace_of

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.statistics.answers.answers import Stack
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Stack
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
 from support.recorded import device_in_memory
 from support.waiting import PATIENCE
 

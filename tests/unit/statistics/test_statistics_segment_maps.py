@@ -14,21 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iolab.recording import ledger
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.metadata import Begun, Facts, read_facts
-from iolab.recording.ledger import Part
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import BITS
-from iolab.recording.write import retention
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Answer, Series, Stack
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage
-from iolab.statistics.plan import Frame, Numbers
-from iolab.statistics.question import Question, parse
-from iolab.statistics.tiers import map_sums, segment_maps
+from iolab.recordings.ask.answers.answers import Answer, Series, Stack
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.plan import Frame, Numbers
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import Question, parse
+from iolab.recordings.ask.tiers import map_sums, segment_maps
+from iolab.recordings.store import ledger
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.metadata import Begun, Facts, read_facts
+from iolab.recordings.store.ledger import Part
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import BITS
+from iolab.recordings.store.write import retention
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.depth import depth
 from support.joined import shorten_joins
 from support.plans import explain

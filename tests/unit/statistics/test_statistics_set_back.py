@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from iolab.recording.base.schema import SAMPLES
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.query import query
-from iolab.statistics.kept import manage
-from iolab.statistics.question import SECOND
+from iolab.recordings.ask.answers.answers import Series
+from iolab.recordings.ask.kept import manage
+from iolab.recordings.ask.query import query
+from iolab.recordings.ask.question import SECOND
+from iolab.recordings.store.base.schema import SAMPLES
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.clocks import SetClock
 from support.kept_data import START, aged, busy, io
 

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iolab.errors import FormatError, UsageError
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.attribution import Rectangle, who
-from iolab.statistics.ask.io_layers import IoLayers, layers_of
-from iolab.statistics.ask.single_ios import ORDERS, SingleIo, list_ios
-from iolab.statistics.question import parse
+from iolab.base.errors import FormatError, UsageError
+from iolab.recordings.ask.attribution import Rectangle, who
+from iolab.recordings.ask.io_layers import IoLayers, layers_of
+from iolab.recordings.ask.question import parse
+from iolab.recordings.ask.single_ios import ORDERS, SingleIo, list_ios
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, unsealed
 from support.statistics_data import Event, recording_of, trace_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.recording.read.recording import Recording
+from iolab.recordings.store.read.recording import Recording
 from support.counters import disk, kept, stack
 
 READ = {"ops": [10, 12, 20], "errors": [0, 0, 1], "read_bytes": [0, 8192, 40_960]}

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.ingest import ingest
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.available import availability, available
-from iolab.statistics.ask.query import query
-from iolab.statistics.language.catalogue import CATALOGUE
-from iolab.statistics.language.fields import OF_DISKS
+from iolab.recordings.ask.available import availability, available
+from iolab.recordings.ask.language.catalogue import CATALOGUE
+from iolab.recordings.ask.language.fields import OF_DISKS
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.ingest import ingest
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.kept_data import aged
 from support.recordings import SECOND, START, events
 

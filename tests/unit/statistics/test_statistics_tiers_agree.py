@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from iolab.errors import IolabError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.read.recording import Recording
-from iolab.statistics.ask.query import heat, query
-from iolab.statistics.engine.windows import filters_of
-from iolab.statistics.execute import execute
-from iolab.statistics.question import Question
-from iolab.statistics.tiers.events import Events
-from iolab.statistics.tiers.segment_maps import SegmentMaps
+from iolab.base.errors import IolabError
+from iolab.recordings.ask.engine.windows import filters_of
+from iolab.recordings.ask.execute import execute
+from iolab.recordings.ask.query import heat, query
+from iolab.recordings.ask.question import Question
+from iolab.recordings.ask.tiers.events import Events
+from iolab.recordings.ask.tiers.segment_maps import SegmentMaps
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.read.recording import Recording
 from support.statistics_data import Event, recording_of, trace_of
 
 SECOND = 10**9

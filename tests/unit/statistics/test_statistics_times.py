@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from iolab.errors import UsageError
-from iolab.recording.base.counts import HeatCounts, merge, of_columns
-from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.intervals import join, without
-from iolab.statistics.engine.snapshot import gap_columns, lost_at
-from iolab.statistics.language.quantities import parse_duration, parse_moment
-from iolab.statistics.question import round_interval
+from iolab.base.errors import UsageError
+from iolab.recordings.ask.engine.snapshot import gap_columns, lost_at
+from iolab.recordings.ask.language.quantities import parse_duration, parse_moment
+from iolab.recordings.ask.question import round_interval
+from iolab.recordings.store.base.counts import HeatCounts, merge, of_columns
+from iolab.recordings.store.base.grids import LogLinear
+from iolab.recordings.store.base.intervals import join, without
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND  # 2023-11-14 22:13:20 UTC

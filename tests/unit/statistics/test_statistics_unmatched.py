@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.read.recording import Recording
-from iolab.recording.read.trace import Trace
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.read.trace import Trace
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events
 
 SPAN: Any = {"from_ns": START, "until_ns": START + 10 * SECOND}

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from iolab import _core
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.schema import EVENTS
-from iolab.recording.read.recording import Recording
-from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Answer
-from iolab.statistics.ask.query import query
+from iolab.recordings.ask.answers.answers import Answer
+from iolab.recordings.ask.query import query
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.schema import EVENTS
+from iolab.recordings.store.read.recording import Recording
+from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, START
 
 MIB = 1 << 20

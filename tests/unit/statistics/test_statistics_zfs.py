@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.statistics.answers.json_form import as_data
+from iolab.recordings.ask.answers.json_form import as_data
 from support.counters import NAN, Reading, disk, kept, same, series, stack
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from iolab.stats.series.changepoints import change_points, find_changes, searched_p
+from iolab.base.stats.series.changepoints import change_points, find_changes, searched_p
 
 
 def step(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.blocks import homogeneity_p, pooled_cells, t_intervals
+from iolab.base.stats.blocks import homogeneity_p, pooled_cells, t_intervals
 from support.narrow import present
 
 PAIRS = st.lists(st.floats(-1, 1).map(lambda value: round(value, 6)), min_size=2, max_size=12)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from iolab.stats.curves.equal_load import efficient_part, latency_at, throughput_at
+from iolab.base.stats.curves.equal_load import efficient_part, latency_at, throughput_at
 from support.narrow import present
 
 POINTS = st.lists(st.tuples(st.floats(1, 1e6), st.floats(1e-6, 1)), min_size=1, max_size=12)

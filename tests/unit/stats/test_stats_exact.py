@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats import exact
-from iolab.stats.exact import sign_flip_p, signed_sums
+from iolab.base.stats import exact
+from iolab.base.stats.exact import sign_flip_p, signed_sums
 
 
 def total(sample: np.ndarray, axis: int = -1) -> np.ndarray:

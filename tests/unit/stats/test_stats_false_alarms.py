@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from iolab.stats import blocks as pooling
+from iolab.base.stats import blocks as pooling
 from support.simulated_studies import (
     ADVERSE,
     EQUAL,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kneed import KneeLocator
 
-from iolab.stats.curves.knee import Knee, KneeEstimate, NoKnee, knee, knee_over_repetitions
+from iolab.base.stats.curves.knee import Knee, KneeEstimate, NoKnee, knee, knee_over_repetitions
 from support.narrow import present
 
 LOADS = np.asarray(2.0 ** np.arange(11), dtype=np.float64)

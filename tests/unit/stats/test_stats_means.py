@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.means import geometric_mean, log_mean_interval, mean_interval
+from iolab.base.stats.means import geometric_mean, log_mean_interval, mean_interval
 
 POSITIVE = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=20)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.multiple import benjamini_hochberg
+from iolab.base.stats.multiple import benjamini_hochberg
 
 P_VALUES = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=60)
 

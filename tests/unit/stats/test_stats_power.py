@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.power import blocks_needed, detectable, power_of
+from iolab.base.stats.power import blocks_needed, detectable, power_of
 
 
 @pytest.mark.parametrize(("effect", "n"), [(0.5, 10), (1.0, 5), (2.0, 4), (0.0, 6), (-1.0, 5)])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.ranks import LEAST_PAIRS, rank_correlation
+from iolab.base.stats.ranks import LEAST_PAIRS, rank_correlation
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=LEAST_PAIRS, max_size=40)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from iolab.stats.curves.scalability import NoFit, UslFit, fit_usl
+from iolab.base.stats.curves.scalability import NoFit, UslFit, fit_usl
 
 LEVELS = 2.0 ** np.arange(11)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from iolab.stats.sequential import Design, Look, Spending, boundaries, plan_looks, spent
+from iolab.base.stats.sequential import Design, Look, Spending, boundaries, plan_looks, spent
 from support.depth import depth
 from support.simulated_sequential import (
     EXACT_MARGIN,

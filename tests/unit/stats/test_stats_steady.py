@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.stats.series.steady import steady
+from iolab.base.stats.series.steady import steady
 from support.narrow import present
 
 

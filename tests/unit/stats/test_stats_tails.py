@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab import _core
-from iolab.stats.tails import pooled_quantiles
+from iolab.base.stats.tails import pooled_quantiles
 from support.narrow import present
 
 pytestmark = pytest.mark.figures

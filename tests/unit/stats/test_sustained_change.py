@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iolab.stats.series.sustained_change import LEAST_QUIET, sustained_change
+from iolab.base.stats.series.sustained_change import LEAST_QUIET, sustained_change
 
 
 def noise(seed: int, count: int = 120, rho: float = 0.0) -> np.ndarray:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
-from iolab.study.adapt import Changes, adapt, parse_only, parse_target
-from iolab.study.cells.plan import plan_runs
-from iolab.study.file.load import Study, load_study
-from iolab.study.file.problems import StudyProblems
+from iolab.base.errors import UsageError
+from iolab.studies.plan.adapt import Changes, adapt, parse_only, parse_target
+from iolab.studies.plan.cells.plan import plan_runs
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.acting import study_text
 
 

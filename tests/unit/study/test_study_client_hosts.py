@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import StudyError
-from iolab.study.adapt import Changes
-from iolab.study.file.load import Study, load_study, target_host
-from iolab.study.file.problems import StudyProblems
+from iolab.base.errors import StudyError
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.file.load import Study, load_study, target_host
+from iolab.studies.plan.file.problems import StudyProblems
 
 WORKLOAD = """
 [workload]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.study.adapt import Changes
-from iolab.study.commands import Action, Command
-from iolab.study.file.load import Study, load_study
-from iolab.study.file.problems import StudyProblems
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.commands import Action, Command
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.golden import Golden
 
 WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import UsageError
-from iolab.study.cells.expressions import ExpressionError, is_expression, size_of, takes_size
-from iolab.study.file.load import load_study
-from iolab.study.file.problems import StudyProblems
-from iolab.units import parse_fio_size
+from iolab.base.errors import UsageError
+from iolab.base.units import parse_fio_size
+from iolab.studies.plan.cells.expressions import ExpressionError, is_expression, size_of, takes_size
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.acting import fake_host
 from support.golden import Golden
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.compare.axes import level_text
-from iolab.errors import UsageError
-from iolab.study.adapt import Changes
-from iolab.study.cells.factors import FactorSet, levels_of, sweeps
-from iolab.study.cells.plan import plan_runs
-from iolab.study.file.load import Study, load_study
-from iolab.study.file.problems import StudyProblems
+from iolab.base.errors import UsageError
+from iolab.studies.compare.axes import level_text
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.cells.factors import FactorSet, levels_of, sweeps
+from iolab.studies.plan.cells.plan import plan_runs
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.golden import Golden
 
 WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'

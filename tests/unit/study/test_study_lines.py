@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.file.lines import key_lines
+from iolab.studies.plan.file.lines import key_lines
 
 TEXT = '''\
 # a comment = 1

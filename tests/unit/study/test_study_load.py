@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.errors import IolabError, StudyError
-from iolab.study.file.load import Study, load_study
-from iolab.study.file.problems import StudyProblems
+from iolab.base.errors import IolabError, StudyError
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.acting import study_text
 from support.golden import Golden
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.cells.cells import fill, mentions, overridden
-from iolab.study.cells.order import cell_order, variant_order
-from iolab.study.cells.plan import plan_runs
-from iolab.study.file.load import Study, load_study
+from iolab.studies.plan.cells.cells import fill, mentions, overridden
+from iolab.studies.plan.cells.order import cell_order, variant_order
+from iolab.studies.plan.cells.plan import plan_runs
+from iolab.studies.plan.file.load import Study, load_study
 from support.acting import study_text
 
 

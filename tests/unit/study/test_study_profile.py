@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.study.adapt import Changes
-from iolab.study.cells.plan import plan_runs
-from iolab.study.file.load import Study, load_study
-from iolab.study.file.problems import StudyProblems
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.cells.plan import plan_runs
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.plan.file.problems import StudyProblems
 from support.acting import study_text
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from iolab.study.file.load import load_study
-from iolab.study.file.problems import StudyProblems
-from iolab.study.file.schema import json_schema, main
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.plan.file.problems import StudyProblems
+from iolab.studies.plan.file.schema import json_schema, main
 from support.acting import study_text
 
 

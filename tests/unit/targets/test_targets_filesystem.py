@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.facts.target_metrics import compression
-from iolab.targets.base import RunContext
-from iolab.targets.cache import check_cold, drop_caches
-from iolab.targets.filesystem import (
+from iolab.studies.results.facts.target_metrics import compression
+from iolab.studies.targets.base import RunContext
+from iolab.studies.targets.cache import check_cold, drop_caches
+from iolab.studies.targets.filesystem import (
     FilesystemOptions,
     FilesystemTarget,
     mkfs_command,
@@ -230,7 +230,9 @@ def test_cold_means_that_no_page_of_a_run_is_in_memory(area: Path) -> None:
 
 
 def test_a_host_that_does_not_let_its_cache_go_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.targets.cache._DROP", "echo 'Read-only file system' >&2; exit 1")
+    monkeypatch.setattr(
+        "iolab.studies.targets.cache._DROP", "echo 'Read-only file system' >&2; exit 1"
+    )
     with pytest.raises(RunError, match="Read-only file system") as caught:
         drop_caches(LocalHost())
     assert "root" in str(caught.value.hint)
@@ -261,7 +263,7 @@ def test_a_missing_mkfs_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         host, "which", lambda program: None if program.startswith("mkfs") else f"/bin/{program}"
     )
-    monkeypatch.setattr("iolab.targets.filesystem.need_root", lambda host, what: None)
+    monkeypatch.setattr("iolab.studies.targets.filesystem.need_root", lambda host, what: None)
     target = FilesystemTarget(
         FilesystemOptions.model_validate({"fs": "xfs", "loop": {"size": "300m"}}),
         host,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import iolab
 from iolab.hosts.kinds.local import LocalHost
-from iolab.targets.made import Made, clean_leftovers, elsewhere
+from iolab.studies.targets.made import Made, clean_leftovers, elsewhere
 from support.disks import attached, call, loop_device, mounted, need_loops
 from support.waiting import until
 
@@ -226,8 +226,8 @@ def test_a_tree_that_something_is_mounted_in_is_left_alone(tmp_path: Path) -> No
 _WORKER = """
 import sys
 from iolab.hosts.kinds.local import LocalHost
-from iolab.targets.base import RunContext
-from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
+from iolab.studies.targets.base import RunContext
+from iolab.studies.targets.filesystem import FilesystemOptions, FilesystemTarget
 options = FilesystemOptions.model_validate({"fs": "ext4", "loop": {"size": "16m", "directory": sys.argv[2]}})
 target = FilesystemTarget(options, LocalHost(), sys.argv[1])
 target.open(1)

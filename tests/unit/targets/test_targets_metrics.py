@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iolab.base.metrics import find
+from iolab.base.verdict import Level, Reason
 from iolab.formats.core.tables import DeviceSamples, FioDirection, FioJob
-from iolab.metrics import find
-from iolab.results.evidence.model import RunPlan
-from iolab.results.facts.run_facts import RunFacts
-from iolab.results.facts.target_metrics import observations, read_target
-from iolab.results.gates.compression import CompressionGate
-from iolab.verdict import Level, Reason
+from iolab.studies.results.evidence.model import RunPlan
+from iolab.studies.results.facts.run_facts import RunFacts
+from iolab.studies.results.facts.target_metrics import observations, read_target
+from iolab.studies.results.gates.compression import CompressionGate
 
 
 def facts(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.results.derive.derive import derive
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.run.study import How, run_study
-from iolab.study.cells.plan import PlannedRun
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.plan.cells.plan import PlannedRun
+from iolab.studies.results.derive.derive import derive
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener
 from support.disks import attached, call, mounted, need_loops
 from support.waiting import until

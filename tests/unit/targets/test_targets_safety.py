@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeHost, FakeProgram
 from iolab.hosts.kinds.local import LocalHost
-from iolab.targets.base import Permissions
-from iolab.targets.device import DeviceOptions, DeviceTarget
-from iolab.targets.filesystem import FilesystemOptions, FilesystemTarget
-from iolab.targets.safety import check_may_overwrite, find_device
+from iolab.studies.targets.base import Permissions
+from iolab.studies.targets.device import DeviceOptions, DeviceTarget
+from iolab.studies.targets.filesystem import FilesystemOptions, FilesystemTarget
+from iolab.studies.targets.safety import check_may_overwrite, find_device
 from support.acting import fake_host
 from support.disks import call, loop_device, need_loops
 

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Completed
 from iolab.hosts.kinds.fake import FakeProgram
-from iolab.run.study import How, run_study
-from iolab.targets.base import Permissions, RunContext
-from iolab.targets.made import clean_leftovers
-from iolab.targets.zpool.options import CLASSES, ZpoolOptions, parse_layout
-from iolab.targets.zpool.pool import remove
-from iolab.targets.zpool.target import ZpoolTarget
+from iolab.studies.run.study import How, run_study
+from iolab.studies.targets.base import Permissions, RunContext
+from iolab.studies.targets.made import clean_leftovers
+from iolab.studies.targets.zpool.options import CLASSES, ZpoolOptions, parse_layout
+from iolab.studies.targets.zpool.pool import remove
+from iolab.studies.targets.zpool.target import ZpoolTarget
 from support.acting import SYS, Listener, fake_fio, write_result
 from support.zfs import FREE, FakeZfs
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.errors import FormatError
-from iolab.workloads.picture.bitmap import Bitmap, of_file, of_rows, of_text
+from iolab.base.errors import FormatError
+from iolab.studies.workloads.picture.bitmap import Bitmap, of_file, of_rows, of_text
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CROSS = ("#..#.", ".##..", "#..##")

@@ -10,12 +10,12 @@ import pytest
 
 from iolab.formats.fio.json_output import FioJson
 from iolab.hosts.base.host import Place
-from iolab.recording.base.counts import Y
-from iolab.statistics.ask.query import heat
-from iolab.statistics.question import Question
-from iolab.workloads.picture.model import PictureOptions
-from iolab.workloads.picture.reading import drawn_in, read_back
-from iolab.workloads.picture.workload import PictureWorkload
+from iolab.recordings.ask.query import heat
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.base.counts import Y
+from iolab.studies.workloads.picture.model import PictureOptions
+from iolab.studies.workloads.picture.reading import drawn_in, read_back
+from iolab.studies.workloads.picture.workload import PictureWorkload
 from support.recorded import device_in_memory, recorded
 
 pytestmark = [

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Place
-from iolab.workloads.picture.bitmap import Bitmap
-from iolab.workloads.picture.model import PictureOptions
-from iolab.workloads.picture.plan import Canvas, canvas_of
-from iolab.workloads.picture.workload import (
+from iolab.studies.workloads.picture.bitmap import Bitmap
+from iolab.studies.workloads.picture.model import PictureOptions
+from iolab.studies.workloads.picture.plan import Canvas, canvas_of
+from iolab.studies.workloads.picture.workload import (
     CALIBRATING,
     CALIBRATION,
     SMALLEST,

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.errors import FormatError, UsageError
-from iolab.recording.base.counts import HeatCounts
-from iolab.recording.base.grids import Linear, LogLinear
-from iolab.workloads.picture.bitmap import of_text
-from iolab.workloads.picture.plan import Canvas, Map, Planned
-from iolab.workloads.picture.reading import drawn_in, read_back
+from iolab.base.errors import FormatError, UsageError
+from iolab.recordings.store.base.counts import HeatCounts
+from iolab.recordings.store.base.grids import Linear, LogLinear
+from iolab.studies.workloads.picture.bitmap import of_text
+from iolab.studies.workloads.picture.plan import Canvas, Map, Planned
+from iolab.studies.workloads.picture.reading import drawn_in, read_back
 
 INTERVAL = 10_000_000
 BITMAP = of_text("iolab").add_rules()

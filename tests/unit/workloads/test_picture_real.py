@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab.recording.read.recording import Recording
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.statistics.ask.query import heat
-from iolab.statistics.question import Question
-from iolab.verdict import Level
-from iolab.workloads.picture.reading import ReadBack, drawn_in, read_back
+from iolab.base.verdict import Level
+from iolab.recordings.ask.query import heat
+from iolab.recordings.ask.question import Question
+from iolab.recordings.store.read.recording import Recording
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
+from iolab.studies.workloads.picture.reading import ReadBack, drawn_in, read_back
 
 pytestmark = [pytest.mark.fio, pytest.mark.figures]
 

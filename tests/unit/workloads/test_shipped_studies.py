@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from iolab import registry
+from iolab.base import registry
+from iolab.base.verdict import Level
 from iolab.hosts.kinds.local import LocalHost
-from iolab.results.derive.steps import read_steps
-from iolab.results.open.results import Results
-from iolab.run.study import How, run_study
-from iolab.study.adapt import Changes
-from iolab.study.cells.cells import Cell
-from iolab.study.file.load import Study, load_study
-from iolab.verdict import Level
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.plan.adapt import Changes
+from iolab.studies.plan.cells.cells import Cell
+from iolab.studies.plan.file.load import Study, load_study
+from iolab.studies.results.derive.steps import read_steps
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import How, run_study
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 from support.disks import attached, need_loops
 from support.narrow import present
 from support.waiting import until

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.compare.compare import compare
-from iolab.compare.published import Published
+from iolab.base.verdict import Level
 from iolab.hosts.base.host import Place
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.study.file.load import load_study
-from iolab.verdict import Level
-from iolab.workloads.files import FilesOptions, FilesWorkload
+from iolab.studies.compare.compare import compare
+from iolab.studies.compare.published import Published
+from iolab.studies.plan.file.load import load_study
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
+from iolab.studies.workloads.files import FilesOptions, FilesWorkload
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "studies/parallel-allocators-9112.toml"

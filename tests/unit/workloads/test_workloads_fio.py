@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.hosts.base.host import Place
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 from support.fio_files import job, output
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.workloads.compressibility import data_options
-from iolab.workloads.fio.options import job_text
+from iolab.studies.workloads.compressibility import data_options
+from iolab.studies.workloads.fio.options import job_text
 
 pytestmark = pytest.mark.fio
 

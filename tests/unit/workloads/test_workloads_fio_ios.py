@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from iolab.hosts.base.host import Place
-from iolab.workloads.fio.ios import io_logs, span_ns
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.workloads.fio.ios import io_logs, span_ns
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 
 
 def workload(runtime: Any = "10s", *, log_ios: bool = True, **given: Any) -> FioWorkload:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.hosts.base.host import Place
-from iolab.workloads.fio.jobfile import read_job_file
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.workloads.fio.jobfile import read_job_file
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 from support.golden import Golden
 
 WRITE_TEST = """\
@@ -254,7 +254,7 @@ def test_without_any_runtime_it_is_asked_for() -> None:
 
 
 def test_a_share_of_a_device_is_no_size_in_a_directory() -> None:
-    from iolab.errors import RunError
+    from iolab.base.errors import RunError
 
     load = FioWorkload(FioOptions(runtime=1, options={"size": "100%", "rw": "randread"}))
     job = load.job(Place("/dev/loop0", "device"))

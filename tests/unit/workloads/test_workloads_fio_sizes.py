@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from iolab.hosts.base.host import Place
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.sizes import as_fio_reads, as_meant, in_bytes
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.sizes import as_fio_reads, as_meant, in_bytes
+from iolab.studies.workloads.fio.workload import FioWorkload
 
 
 def rendered(load: FioWorkload) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iolab.errors import RunError
+from iolab.base.errors import RunError
 from iolab.hosts.base.host import Place
-from iolab.workloads.fio.sections import FioOptions
-from iolab.workloads.fio.workload import FioWorkload
+from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 from support.golden import Golden, validation_text
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.load.curves import curves
-from iolab.results.derive.steps import read_steps, step_runs
-from iolab.results.evidence.files import read_plan, run_directories
-from iolab.results.evidence.marks import read_marks
-from iolab.results.open.results import Results
-from iolab.run.study import run_study
-from iolab.verdict import Level
+from iolab.base.verdict import Level
+from iolab.studies.compare.load.curves import curves
+from iolab.studies.results.derive.steps import read_steps, step_runs
+from iolab.studies.results.evidence.files import read_plan, run_directories
+from iolab.studies.results.evidence.marks import read_marks
+from iolab.studies.results.open.results import Results
+from iolab.studies.run.study import run_study
 from support.narrow import present
 
 pytestmark = pytest.mark.fio

@@ -18,9 +18,9 @@ from ..study.progress import count_text
 from .outliers import outliers
 
 if TYPE_CHECKING:
-    from ...archive import ArchivedRecording, Pushed
-    from ...archive.maintenance import Compacted, Expired
-    from ...archive.retention import Removed
+    from iolab.recordings.archive import ArchivedRecording, Pushed
+    from iolab.recordings.archive.maintenance import Compacted, Expired
+    from iolab.recordings.archive.retention import Removed
 
 _URL = "ARCHIVE"
 LOCK_S = 120.0
@@ -67,10 +67,11 @@ def push(
     Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
     and each row arrives exactly once. Of results: their observations, and their recordings.
     """
-    from ...archive.upload.continuous import ContinuousPush
-    from ...errors import ResultsError, UsageError
-    from ...statistics.kept.archiving import kept_statistics
-    from ...statistics.language.quantities import parse_duration
+    from iolab.base.errors import ResultsError, UsageError
+    from iolab.recordings.archive.upload.continuous import ContinuousPush
+    from iolab.recordings.ask.kept.archiving import kept_statistics
+    from iolab.recordings.ask.language.quantities import parse_duration
+
     from .results import is_results, push_results
 
     def draw(done: int, total: int) -> None:
@@ -153,7 +154,7 @@ def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
 @format_option("text", "json")
 def list_(url: str, style: str) -> None:
     """List the recordings of an archive: host, span, I/Os, and how far they are archived."""
-    from ...archive import Archive
+    from iolab.recordings.archive import Archive
 
     recordings = Archive.open(url).recordings()
     if style == "json":
@@ -209,8 +210,8 @@ def status(url: str, style: str) -> None:
     Of a recording that is pushed: what its archive lacks, and why the last push failed. The store
     is not asked.
     """
-    from ...archive import Archive
-    from ...recording.base.layout import is_recording
+    from iolab.recordings.archive import Archive
+    from iolab.recordings.store.base.layout import is_recording
 
     if is_recording(Path(url)):
         _tell_progress(Path(url), style)
@@ -262,9 +263,10 @@ def status(url: str, style: str) -> None:
 
 def _tell_progress(path: Path, style: str) -> None:
     """Print how far the archive of a recording is behind it."""
-    from ...archive.upload.progress import read_progress
-    from ...errors import ResultsError
-    from ...untrusted_text import visible
+    from iolab.base.errors import ResultsError
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.archive.upload.progress import read_progress
+
     from ..record.words import lasting
 
     progress = read_progress(path)
@@ -303,8 +305,8 @@ def compact_(url: str, size: str, style: str) -> None:
     Rows and answers remain, and questions open fewer files. The joined files stay until 'iolab
     archive expire' deletes them. About 30 times the size is needed as memory.
     """
-    from ...archive import Archive, compact
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive import Archive, compact
 
     target = bytes_of(size, "--size")
     if target < 1 << 10:
@@ -345,10 +347,10 @@ def expire_(url: str, age: str, ages: tuple[str, ...], style: str) -> None:
     with the snapshots that have them: at this age, by a later call. Kept statistics of which a merged
     file was archived since are deleted in any case.
     """
-    from ...archive import Archive, delete_by_age, delete_replaced, expire
-    from ...archive.retention import Removed, check_ages
-    from ...errors import UsageError
-    from ...statistics.language.quantities import parse_duration
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive import Archive, delete_by_age, delete_replaced, expire
+    from iolab.recordings.archive.retention import Removed, check_ages
+    from iolab.recordings.ask.language.quantities import parse_duration
 
     age_ns = parse_duration(age)
     ages_ns: dict[str, int] = {}
@@ -419,8 +421,8 @@ def fetch_(
     Every other command reads it: query, heatmap, view, keep. Data files of other days, sources and
     hosts are not read.
     """
-    from ...archive import Archive, choose, fetch
-    from ...statistics.language.quantities import parse_moment
+    from iolab.recordings.archive import Archive, choose, fetch
+    from iolab.recordings.ask.language.quantities import parse_moment
 
     archive = Archive.open(url)
     archived = choose(archive, host, recording)

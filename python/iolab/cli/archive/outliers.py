@@ -15,9 +15,9 @@ from ..base.options import format_option
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
-    from ...recording.base.counts import HeatCounts, Y
-    from ...recording.read.recording import Recording
-    from ...statistics.ask.outliers import HostDistance
+    from iolab.recordings.ask.outliers import HostDistance
+    from iolab.recordings.store.base.counts import HeatCounts, Y
+    from iolab.recordings.store.read.recording import Recording
 
 
 @click.command()
@@ -46,9 +46,10 @@ def outliers(
     io.ops[op=read][size]. The distance is the largest difference of the cumulative shares: 0 for
     equal distributions, 1 without a common value.
     """
-    from ...recording.base.counts import HeatCounts
-    from ...recording.read.folder import has_recordings
-    from ...statistics.ask.fleet import HOST, FleetStatistic, ask_fleet, labels_of
+    from iolab.recordings.ask.fleet import HOST, FleetStatistic, ask_fleet, labels_of
+    from iolab.recordings.store.base.counts import HeatCounts
+    from iolab.recordings.store.read.folder import has_recordings
+
     from ..base.archives import Fleet, open_archive, open_fleet
     from ..base.spans import span_of
     from ..query.who import map_of
@@ -87,9 +88,9 @@ def outliers(
 
 
 def _check_label(label: str | None, recordings: Sequence[Recording]) -> None:
-    from ...errors import UsageError
-    from ...statistics.ask.fleet import labels_of
-    from ...statistics.language.fields import near
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.fleet import labels_of
+    from iolab.recordings.ask.language.fields import near
 
     labels = labels_of(recordings)
     if label is not None and label not in labels:
@@ -102,9 +103,9 @@ def _rank(
 ) -> Iterator[tuple[str, HostDistance]]:
     """(value of the label, distance) of each host; "" without a label. UsageError where no host can
     be compared."""
-    from ...errors import UsageError
-    from ...statistics.ask.fleet import HOST, value_of
-    from ...statistics.ask.outliers import rank_hosts
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.fleet import HOST, value_of
+    from iolab.recordings.ask.outliers import rank_hosts
 
     if label is None:
         yield from (("", item) for item in rank_hosts(maps))
@@ -133,8 +134,8 @@ def _rows(
     ranked: Sequence[tuple[str, HostDistance]], y: Y, label: str | None
 ) -> list[tuple[str, ...]]:
     """Lines of the table."""
-    from ...heatmap.ticks import quantity
-    from ...recording.base.counts import UNITS
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.store.base.counts import UNITS
 
     def text(amount: int | None) -> str:
         return "-" if amount is None else quantity(amount, UNITS[y])

@@ -12,16 +12,16 @@ from ..base.output import tell, tell_json
 from ..study.progress import count_text
 
 if TYPE_CHECKING:
-    from ...archive import Pushed
-    from ...results.open.results import Results
+    from iolab.recordings.archive import Pushed
+    from iolab.studies.results.open.results import Results
 
 TellPushed = Callable[[Path, "Pushed"], None]
 
 
 def is_results(path: Path) -> bool:
     """Whether a path is a results directory."""
-    from ...results.evidence.manifest import FILE
-    from ...results.open.multi_host import FILE as HOSTS
+    from iolab.studies.results.evidence.manifest import FILE
+    from iolab.studies.results.open.multi_host import FILE as HOSTS
 
     return (path / FILE).is_file() or (path / HOSTS).is_file()
 
@@ -29,10 +29,10 @@ def is_results(path: Path) -> bool:
 def push_results(path: Path, url: str, style: str, tell_pushed: TellPushed) -> None:
     """Push the observations of results, then their recordings. `tell_pushed` prints a push of a
     recording as text."""
-    from ...archive import Archive, push
-    from ...archive.upload.observations import push_observations
-    from ...results.open.results import Results
-    from ...statistics.kept.archiving import kept_statistics
+    from iolab.recordings.archive import Archive, push
+    from iolab.recordings.archive.upload.observations import push_observations
+    from iolab.recordings.ask.kept.archiving import kept_statistics
+    from iolab.studies.results.open.results import Results
 
     results = Results(path)
     rows = list(_rows(results))

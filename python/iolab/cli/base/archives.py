@@ -16,12 +16,12 @@ from .options import Decorated
 from .output import say, tell, tell_as
 
 if TYPE_CHECKING:
-    from ...archive.recordings import ArchivedEvents
-    from ...archive.spark import Cluster
-    from ...recording.read.recording import Recording
-    from ...statistics.answers.answers import Answer
-    from ...statistics.ask.fleet import FleetStatistic
-    from ...statistics.question import Question
+    from iolab.recordings.archive.recordings import ArchivedEvents
+    from iolab.recordings.archive.spark import Cluster
+    from iolab.recordings.ask.answers.answers import Answer
+    from iolab.recordings.ask.fleet import FleetStatistic
+    from iolab.recordings.ask.question import Question
+    from iolab.recordings.store.read.recording import Recording
 
 _ENGINE = "iolab.engine"
 DRAWN = 10
@@ -33,7 +33,7 @@ def archive_url(path: Path) -> str | None:
     text = str(path)
     if not text.startswith("archive:"):
         return None
-    from ...archive.address import url_of
+    from iolab.recordings.archive.address import url_of
 
     return url_of(text)
 
@@ -49,7 +49,7 @@ class Fleet:
 
 def is_fleet(path: Path) -> bool:
     """Whether a path names recordings that are asked as one: an archive, or a folder of them."""
-    from ...recording.read.folder import is_folder
+    from iolab.recordings.store.read.folder import is_folder
 
     return archive_url(path) is not None or is_folder(path)
 
@@ -57,7 +57,7 @@ def is_fleet(path: Path) -> bool:
 def open_fleet(path: Path) -> Fleet:
     """The recordings of an archive or a folder. UsageError or FormatError where there is none, and for
     an engine that is named for a folder."""
-    from ...recording.read.folder import open_folder
+    from iolab.recordings.store.read.folder import open_folder
 
     url = archive_url(path)
     if url is not None:
@@ -85,7 +85,7 @@ def engine_option(function: Decorated) -> Decorated:
 
 def refuse_engine(path: Path) -> None:
     """UsageError where an engine is named for something that is no archive."""
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if _ENGINE in click.get_current_context().meta:
         raise UsageError("--engine is for archives", where=path, hint="archive:URL names one")
@@ -93,7 +93,7 @@ def refuse_engine(path: Path) -> None:
 
 def _cluster() -> Cluster | None:
     """The cluster that the command names; None: DuckDB reads."""
-    from ...archive.spark import Cluster
+    from iolab.recordings.archive.spark import Cluster
 
     engine = click.get_current_context().meta.get(_ENGINE, "duckdb")
     return None if engine == "duckdb" else Cluster.connect(engine)
@@ -112,10 +112,10 @@ def label_option(function: Decorated) -> Decorated:
 
 def parse_labels(words: Sequence[str]) -> dict[str, str]:
     """Values of `--label` by name. UsageError where a name can't be used."""
-    from ...archive.labels import parse_label
-    from ...errors import UsageError
-    from ...statistics.ask.fleet import HOST
-    from ...statistics.language.fields import ANY
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive.labels import parse_label
+    from iolab.recordings.ask.fleet import HOST
+    from iolab.recordings.ask.language.fields import ANY
 
     labels = dict(map(parse_label, words))
     for name in labels:
@@ -135,7 +135,7 @@ def split_hosts(
 ) -> tuple[dict[str, list[str]], list[str]]:
     """(conditions of `iolab heatmap --where` on hosts, the other conditions). Where a path names an
     archive, a field that events do not have is a label of its hosts."""
-    from ...statistics.language.fields import ANY, TIME
+    from iolab.recordings.ask.language.fields import ANY, TIME
 
     has_archive = any(archive_url(path) is not None for path in paths)
     hosts: dict[str, list[str]] = {}
@@ -161,9 +161,9 @@ def split_hosts(
 
 def open_archive(url: str) -> list[ArchivedEvents]:
     """The recordings of an archive that hold anything. UsageError where there is none."""
-    from ...archive import Archive
-    from ...archive.recordings import open_recordings
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive import Archive
+    from iolab.recordings.archive.recordings import open_recordings
 
     archive = Archive.open(url)
     recordings = [item for item in archive.recordings() if item.events or item.samples]
@@ -175,10 +175,10 @@ def open_archive(url: str) -> list[ArchivedEvents]:
 def open_hosts(path: Path, hosts: HostConditions) -> Fleet:
     """The recordings with events that a path names, of hosts that meet all conditions. UsageError
     where there is none."""
-    from ...archive.recordings import ArchivedEvents
-    from ...errors import UsageError
-    from ...statistics.ask.fleet import FleetStatistic, HostCondition
-    from ...statistics.question import parse
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive.recordings import ArchivedEvents
+    from iolab.recordings.ask.fleet import FleetStatistic, HostCondition
+    from iolab.recordings.ask.question import parse
 
     conditions = [HostCondition(field, "=", tuple(values)) for field, values in hosts.items()]
     question = FleetStatistic(parse("io.ops"), tuple(conditions))
@@ -208,8 +208,8 @@ class QueryOptions:
 
     def interval_ns(self) -> int | None:
         """Length of a column; UsageError where it is none."""
-        from ...errors import UsageError
-        from ...statistics.language.quantities import parse_duration
+        from iolab.base.errors import UsageError
+        from iolab.recordings.ask.language.quantities import parse_duration
 
         length = None if self.interval is None else parse_duration(self.interval)
         if length == 0:
@@ -222,8 +222,9 @@ class QueryOptions:
 def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | None], int]) -> None:
     """Answer a statistic of an archive or a folder and print it. columns: how many suit the output
     of a breakdown."""
-    from ...statistics.ask.fleet import FleetStatistic, ask_fleet, labels_of
-    from ...statistics.question import Question
+    from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet, labels_of
+    from iolab.recordings.ask.question import Question
+
     from .spans import span_of
 
     fleet = open_fleet(path)
@@ -257,7 +258,8 @@ def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | N
 
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
-    from ...recording.base.counts import HeatCounts
+    from iolab.recordings.store.base.counts import HeatCounts
+
     from ..query.text import tell_answer
 
     statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
@@ -268,8 +270,8 @@ def _tell_hosts(
     asked: FleetStatistic, answers: dict[str, Answer], name: str, style: str, top: int | None
 ) -> None:
     """Print the answer of each host or value of a label, those with the most I/Os first."""
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.json_form import as_data, csv_lines
+    from iolab.recordings.ask.answers.json_form import as_data, csv_lines
+    from iolab.recordings.store.base.counts import HeatCounts
 
     field = asked.by or "host"
 
@@ -308,10 +310,11 @@ def _who(
     span: tuple[int | None, int | None],
     options: QueryOptions,
 ) -> None:
-    from ...recording.base.conditions import parse_range
-    from ...statistics.ask.attribution import TOP, Rectangle
-    from ...statistics.ask.fleet import who_of_fleet
-    from ...statistics.language.fields import FIELDS
+    from iolab.recordings.ask.attribution import TOP, Rectangle
+    from iolab.recordings.ask.fleet import who_of_fleet
+    from iolab.recordings.ask.language.fields import FIELDS
+    from iolab.recordings.store.base.conditions import parse_range
+
     from ..query import who as query_who
 
     values = options.values
@@ -326,9 +329,10 @@ def _who(
 
 
 def _explain(recordings: Sequence[Recording], question: Question, style: str) -> None:
-    from ...statistics.ask.fleet import host_of
-    from ...statistics.ask.query import plan_of
-    from ...untrusted_text import visible
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.ask.fleet import host_of
+    from iolab.recordings.ask.query import plan_of
+
     from ..query.explain import lines
 
     plans = [(recording, plan_of(recording, question)) for recording in recordings]
@@ -345,14 +349,14 @@ def _explain(recordings: Sequence[Recording], question: Question, style: str) ->
 
 def _key(recording: Recording) -> str:
     """The key of an archived recording, the name of the directory of any other."""
-    from ...archive.recordings import ArchivedEvents
+    from iolab.recordings.archive.recordings import ArchivedEvents
 
     return recording.key if isinstance(recording, ArchivedEvents) else recording.path.name
 
 
 def tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
     """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
-    from ...untrusted_text import visible
+    from iolab.base.untrusted_text import visible
 
     rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -50,7 +50,7 @@ def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str
 
 def complete_statistics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of statistics; behind `[` the fields that one is broken down by."""
-    from ...statistics.language.catalogue import CATALOGUE
+    from iolab.recordings.ask.language.catalogue import CATALOGUE
 
     name, bracket, field = incomplete.rpartition("[")
     if not bracket:
@@ -76,7 +76,7 @@ def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str
 
 def complete_rigs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Rigs that can be built."""
-    from ...rigs.recipe import FILE, places
+    from iolab.hosts.rigs.recipe import FILE, places
 
     return sorted(
         {

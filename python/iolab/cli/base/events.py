@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...recording.base.conditions import Where
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.base.conditions import Where
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
+
     from .archives import HostConditions
 
 
@@ -19,8 +20,8 @@ def open_path(
 ) -> Trace | Recording:
     """A trace, a recording, or the one recording of a results directory. Errors as `open_events`
     has them."""
-    from ...recording.read.folder import recording_of_results
-    from ...recording.read.recording import open_events
+    from iolab.recordings.store.read.folder import recording_of_results
+    from iolab.recordings.store.read.recording import open_events
 
     place = recording_of_results(path) or path
     return open_events(place, format=kind, columns=columns, where=where)
@@ -35,7 +36,8 @@ def open_all(
 ) -> list[Trace | Recording]:
     """What paths name, in their order: an archive or a folder is its recordings, of hosts that meet
     the conditions. UsageError where hosts are named and no path has several."""
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
+
     from .archives import is_fleet, open_hosts, refuse_engine
     from .output import say
 

@@ -9,7 +9,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from ... import __version__
+from iolab import __version__
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _CLONE = _PACKAGE.parent.parent
@@ -62,8 +62,8 @@ def commit() -> str:
 def describe() -> str:
     """Version, commit, and the probe's version and SHA-256: `iolab 0.2.0, commit 1a2b..., probe
     0.2.0 (sha256 3c4d...)`."""
-    from ...errors import IolabError
-    from ...recorder.probe.program import probe_path
+    from iolab.base.errors import IolabError
+    from iolab.recordings.record.probe.program import probe_path
 
     parts = [f"iolab {__version__}"]
     if made_of := commit():

@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 from .output import on_terminal, redraw
 
 if TYPE_CHECKING:
-    from ...api import Opened, OpenedSeveral
+    from iolab.api import Opened, OpenedSeveral
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -156,7 +156,7 @@ def names_option(function: Decorated) -> Decorated:
 
     def use(context: click.Context, option: click.Parameter, path: Path | None) -> None:
         if path is not None:
-            from ...statistics.ask.aliases import VARIABLE, host_names
+            from iolab.recordings.ask.aliases import VARIABLE, host_names
 
             os.environ[VARIABLE] = str(path)
             host_names.cache_clear()
@@ -175,7 +175,7 @@ def names_option(function: Decorated) -> Decorated:
 def open_results(*paths: Path) -> Opened:
     """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
     is read."""
-    from ...api import open_results as opened
+    from iolab.api import open_results as opened
 
     return opened(*paths, progress=draw_bar)
 
@@ -191,9 +191,9 @@ class Arms:
     def open(self) -> Opened | OpenedSeveral:
         """Several results directories as arms, or what `open_results` takes; UsageError where
         `--as` or `--match` are given for the latter."""
-        from ...api import OpenedSeveral
-        from ...compare.several import parse_names
-        from ...errors import UsageError
+        from iolab.api import OpenedSeveral
+        from iolab.base.errors import UsageError
+        from iolab.studies.compare.several import parse_names
 
         if len(self.paths) > 1 and any(path.is_dir() for path in self.paths):
             names = parse_names(self.names)
@@ -220,8 +220,8 @@ def command_line() -> list[str]:
 
 def seconds_of(text: str, flag: str) -> float:
     """A length of time as users write it, s; UsageError names the flag."""
-    from ...errors import UsageError
-    from ...units import parse_fio_time
+    from iolab.base.errors import UsageError
+    from iolab.base.units import parse_fio_time
 
     try:
         seconds = parse_fio_time(text)
@@ -235,8 +235,8 @@ def seconds_of(text: str, flag: str) -> float:
 def limit_of(text: str, flag: str) -> int:
     """A size up to which something is kept, and beyond which it is deleted; UsageError names the
     flag, also where a unit was forgotten."""
-    from ...errors import UsageError
-    from ...recording.write.writer import SEAL_BYTES
+    from iolab.base.errors import UsageError
+    from iolab.recordings.store.write.writer import SEAL_BYTES
 
     size = bytes_of(text, flag)
     if text.strip().isdigit() and size < SEAL_BYTES:
@@ -250,8 +250,8 @@ def limit_of(text: str, flag: str) -> int:
 
 def bytes_of(text: str, flag: str) -> int:
     """A size as users write it; UsageError names the flag."""
-    from ...errors import UsageError
-    from ...units import parse_fio_size
+    from iolab.base.errors import UsageError
+    from iolab.base.units import parse_fio_size
 
     try:
         return parse_fio_size(text)

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from ...untrusted_text import visible, visible_json, visible_lines, writable
+from iolab.base.untrusted_text import visible, visible_json, visible_lines, writable
 
 _READ_BY_PEOPLE = ("text", "markdown", "benchstat")
 """Formats that spell what others named wherever they go."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ...errors import FormatError, IolabError, ResultsError, StudyError, UsageError
+from iolab.base.errors import FormatError, IolabError, ResultsError, StudyError, UsageError
 
 Kind: TypeAlias = Literal[
     "study", "fio job file", "fio result", "results", "recording", "trace", "report"
@@ -106,10 +106,10 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
 
 def find_kind(path: Path) -> Kind | None:
     """What a path is, by its content; None for anything else and for what can't be read."""
-    from ...formats.detect import detect
-    from ...recording.base.layout import is_recording
-    from ...recording.read.trace import Trace
-    from ...results.evidence.manifest import FILE
+    from iolab.formats.detect import detect
+    from iolab.recordings.store.base.layout import is_recording
+    from iolab.recordings.store.read.trace import Trace
+    from iolab.studies.results.evidence.manifest import FILE
 
     try:
         if path.is_dir():

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
 
 
 def span_of(
@@ -16,8 +16,9 @@ def span_of(
 ) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it
     together."""
-    from ...errors import UsageError
-    from ...statistics.language.quantities import is_after_start, parse_moment
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.language.quantities import is_after_start, parse_moment
+
     from ..record.words import lasting
 
     if start is None and end is None:
@@ -43,12 +44,12 @@ def span_of(
 
 def _span(events: Trace | Recording) -> tuple[int, int]:
     """First and last moment; of a recording that of what is kept of it too."""
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.read.trace import Trace
 
     if isinstance(events, Trace):
-        from ...statistics.tiers.trace_tier import bounds
+        from iolab.recordings.ask.tiers.trace_tier import bounds
 
         return bounds(events)
-    from ...statistics.kept.recorded import span_of as recorded
+    from iolab.recordings.ask.kept.recorded import span_of as recorded
 
     return recorded(events) or (0, 0)

@@ -25,8 +25,9 @@ from ..base.options import (
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
+
     from ..base.archives import QueryOptions
 
 LABELS = 48
@@ -112,10 +113,10 @@ def command(
     PATH is a recording, a trace, a folder of recordings, or archive:URL. Several recordings are
     asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].
     """
-    from ...errors import UsageError
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.ask.query import answer
-    from ...statistics.question import Question, parse
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.query import answer
+    from iolab.recordings.ask.question import Question, parse
+    from iolab.recordings.store.base.counts import HeatCounts
 
     values, explain, style = options.values, options.explain, options.style
     length = options.interval_ns()
@@ -212,8 +213,8 @@ def command(
 
 def _columns(style: str, breakdown: str | None) -> int:
     """Columns that suit the output."""
-    from ...statistics.language.fields import MAPPED
-    from ...statistics.question import COLUMNS
+    from iolab.recordings.ask.language.fields import MAPPED
+    from iolab.recordings.ask.question import COLUMNS
 
     width = shutil.get_terminal_size((100, 40)).columns
     if style != "text":

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from ..base.output import tell, tell_as
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
-    from ...statistics.plan import Part, Plan
-    from ...statistics.question import Question
+    from iolab.recordings.ask.plan import Part, Plan
+    from iolab.recordings.ask.question import Question
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
 
 
 def explain(opened: Trace | Recording, question: Question, style: str) -> None:
     """Print the plan of a question."""
-    from ...statistics.ask import query
+    from iolab.recordings.ask import query
 
     plan = query.plan_of(opened, question)
     if style == "json":
@@ -42,7 +42,7 @@ def lines(plan: Plan) -> list[str]:
 
 
 def _part(part: Part) -> str:
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     span = (
         ""
@@ -57,8 +57,8 @@ def _part(part: Part) -> str:
 
 def _moment(ns: int) -> str:
     """A time as `--from` takes it, in milliseconds; seconds of a clock of its own."""
-    from ...statistics.answers.answers import OWN_CLOCK_NS
-    from ...statistics.answers.json_form import seconds
+    from iolab.recordings.ask.answers.answers import OWN_CLOCK_NS
+    from iolab.recordings.ask.answers.json_form import seconds
 
     if ns < OWN_CLOCK_NS:
         return f"{seconds(ns)} s"

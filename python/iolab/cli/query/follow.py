@@ -15,12 +15,13 @@ from ..base.output import say, tell_as
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
-    from ...statistics.answers.answers import Answer
-    from ...statistics.answers.json_form import Moment
-    from ...statistics.ask.follow import Piece
-    from ...statistics.question import Statistic
+    from iolab.recordings.ask.answers.answers import Answer
+    from iolab.recordings.ask.answers.json_form import Moment
+    from iolab.recordings.ask.follow import Piece
+    from iolab.recordings.ask.question import Statistic
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
+
     from ..base.archives import QueryOptions
 
 _DENSITY = ".:-=+*#%@"
@@ -36,12 +37,12 @@ _BITS = 2
 
 def follow(opened: Trace | Recording, asked: Statistic, options: QueryOptions) -> None:
     """Print what comes until the recording ends, or Ctrl-C."""
-    from ...clock import SystemClock
-    from ...errors import UsageError
-    from ...recording.read.recording import Recording
-    from ...statistics.ask.follow import Follower
-    from ...statistics.kept.recorded import span_of as recorded
-    from ...statistics.language.quantities import parse_moment
+    from iolab.base.clock import SystemClock
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.follow import Follower
+    from iolab.recordings.ask.kept.recorded import span_of as recorded
+    from iolab.recordings.ask.language.quantities import parse_moment
+    from iolab.recordings.store.read.recording import Recording
 
     if not isinstance(opened, Recording):
         raise UsageError(
@@ -76,9 +77,9 @@ def format_answers(
     pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None
 ) -> Iterator[str]:
     """The lines of answers."""
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.answers import Stack
-    from ...statistics.answers.json_form import moment_as_data, moments
+    from iolab.recordings.ask.answers.answers import Stack
+    from iolab.recordings.ask.answers.json_form import moment_as_data, moments
+    from iolab.recordings.store.base.counts import HeatCounts
 
     head, scale, rows = (
         True,
@@ -118,9 +119,9 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     import csv
     import io
 
-    from ...recording.base.counts import UNITS, HeatCounts
-    from ...statistics.answers.answers import Stack
-    from ...statistics.answers.json_form import OTHERS, number, seconds
+    from iolab.recordings.ask.answers.answers import Stack
+    from iolab.recordings.ask.answers.json_form import OTHERS, number, seconds
+    from iolab.recordings.store.base.counts import UNITS, HeatCounts
 
     def format_value(value: float) -> str | float | int:
         formatted = number(value)
@@ -148,7 +149,7 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
 
 
 def _lost(moment: Moment) -> str:
-    from ...heatmap.words import lost
+    from iolab.recordings.heatmap.words import lost
 
     return (
         f"  ! {', '.join(lost(kind, count) for kind, count in moment.lost.items())}"
@@ -158,7 +159,7 @@ def _lost(moment: Moment) -> str:
 
 
 def _keys(moment: Moment, unit: str) -> str:
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     if not moment.recorded:
         return _NOTHING
@@ -179,7 +180,7 @@ class _Scale:
         self._room = max(10, shutil.get_terminal_size((100, 40)).columns - _CLOCK - 16)
 
     def line(self, value: float, unit: str) -> str:
-        from ...units import format_quantity
+        from iolab.base.units import format_quantity
 
         if math.isnan(value):
             return _NOTHING
@@ -201,7 +202,7 @@ class _Map:
 
     def lines(self, answer: Answer, moment: Moment) -> Iterator[str]:
         """The row of a column, with the axis above it where that is new, or long ago."""
-        from ...recording.base.counts import UNITS, HeatCounts
+        from iolab.recordings.store.base.counts import UNITS, HeatCounts
 
         assert isinstance(answer, HeatCounts)
         log = answer.y in ("latency", "queue", "size")
@@ -216,7 +217,7 @@ class _Map:
         yield f"{clock(moment, answer.interval_ns)}{row}".rstrip() + _lost(moment)
 
     def _place(self, value: int, log: bool) -> int:
-        from ... import _core
+        from iolab import _core
 
         return _core.grid_index(max(value, 0), _BITS) if log else value
 
@@ -253,8 +254,8 @@ class _Map:
 
     def _axis(self, unit: str, log: bool) -> Iterator[str]:
         """A line with the values at marks, and one with the marks."""
-        from ... import _core
-        from ...heatmap.ticks import quantity
+        from iolab import _core
+        from iolab.recordings.heatmap.ticks import quantity
 
         if self._first is None:
             return

@@ -22,13 +22,13 @@ from ..base.output import say, tell_drawn
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
-    from ...heatmap.figure import Named
-    from ...heatmap.model import View
-    from ...recording.base.conditions import Where
-    from ...recording.base.counts import HeatCounts, Weight, Y
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Dimension, Trace
-    from ...statistics.question import Question
+    from iolab.recordings.ask.question import Question
+    from iolab.recordings.heatmap.figure import Named
+    from iolab.recordings.heatmap.model import View
+    from iolab.recordings.store.base.conditions import Where
+    from iolab.recordings.store.base.counts import HeatCounts, Weight, Y
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Dimension, Trace
 
     Events = Trace | Recording
 
@@ -176,10 +176,10 @@ def command(
     The format of a trace is found by content; gzip, xz and zstd are unpacked. `-` is standard input.
     Several are added up, as the logs of several jobs are.
     """
-    from ...errors import UsageError
-    from ...recording.base.conditions import parse_where
-    from ...recording.read.trace import STDIN
-    from ...statistics.question import Question
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.question import Question
+    from iolab.recordings.store.base.conditions import parse_where
+    from iolab.recordings.store.read.trace import STDIN
 
     where, source = selection.where, selection.source
     kinds = _kinds(ys)
@@ -233,7 +233,7 @@ def command(
         )
     if suffix == ".html":
         assert output is not None
-        from ...report.page.heatmap_page import build
+        from iolab.output.report.page.heatmap_page import build
 
         _write(
             output,
@@ -246,8 +246,8 @@ def command(
 
 
 def _kinds(text: str) -> list[Y]:
-    from ...errors import UsageError
-    from ...recording.base.counts import OF_EVENTS
+    from iolab.base.errors import UsageError
+    from iolab.recordings.store.base.counts import OF_EVENTS
 
     names = (
         ["latency", "offset", "size"]
@@ -265,7 +265,7 @@ def _kinds(text: str) -> list[Y]:
 
 
 def _suffix(output: Path | None) -> str:
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if output is None:
         return ""
@@ -281,10 +281,10 @@ def _suffix(output: Path | None) -> str:
 
 
 def _view(y: Y, axis: Axis) -> View:
-    from ...errors import UsageError
-    from ...heatmap.model import View
-    from ...recording.base.conditions import parse_range
-    from ...units import parse_quantity
+    from iolab.base.errors import UsageError
+    from iolab.base.units import parse_quantity
+    from iolab.recordings.heatmap.model import View
+    from iolab.recordings.store.base.conditions import parse_range
 
     crop, y_range, color = axis.crop, axis.y_range, axis.color
     scale = axis.y_scale or ("linear" if y == "offset" else "log")
@@ -338,8 +338,8 @@ def _read(
     spans: dict[int, tuple[int | None, int | None]],
 ) -> HeatCounts:
     """Counts of a trace or recording under the conditions of the command line and further ones."""
-    from ...recording.read.trace import Trace
-    from ...statistics.ask.query import heat
+    from iolab.recordings.ask.query import heat
+    from iolab.recordings.store.read.trace import Trace
 
     # a trace has the command line's conditions in itself
     where = dict(more or {}) if isinstance(events, Trace) else {**conditions, **(more or {})}
@@ -357,8 +357,8 @@ def _note_unknown_names(
 ) -> HeatCounts:
     """Counts with notes on names in conditions that a recording doesn't have, where nothing met the
     conditions."""
-    from ...recording.read.trace import Trace
-    from ...statistics.ask.query import told_unmatched
+    from iolab.recordings.ask.query import told_unmatched
+    from iolab.recordings.store.read.trace import Trace
 
     if isinstance(events, Trace) or not conditions:
         return counts
@@ -388,9 +388,9 @@ def _maps(
         before: maps begin with the requested time. Maps that are compared begin with their first
             I/O unless a time was requested.
     """
-    from ...heatmap.figure import Named
-    from ...recording.base.counts import merge
-    from ...recording.read.trace import counts_alike
+    from iolab.recordings.heatmap.figure import Named
+    from iolab.recordings.store.base.counts import merge
+    from iolab.recordings.store.read.trace import counts_alike
 
     # offsets have equal buckets, so a range has to be known when they are counted; latency and size
     # are cut afterwards
@@ -430,8 +430,8 @@ def _whose(
 ) -> tuple[list[Dimension], list[str]]:
     """Counts of each value of a dimension, and the dimensions that there are too many events
     for."""
-    from ...recording.read.trace import Trace, dimensions
-    from ...statistics.ask.drill import dimensions_of
+    from iolab.recordings.ask.drill import dimensions_of
+    from iolab.recordings.store.read.trace import Trace, dimensions
 
     traces = [item for item in events if isinstance(item, Trace)]
     if len(traces) == len(events):
@@ -456,9 +456,9 @@ def _picture(
     percentiles: bool,
     dark: bool,
 ) -> None:
-    from ...heatmap.figure import panels
-    from ...heatmap.svg import LAYOUT, svg, svg_png
-    from ...heatmap.theme import DARK, LIGHT
+    from iolab.recordings.heatmap.figure import panels
+    from iolab.recordings.heatmap.svg import LAYOUT, svg, svg_png
+    from iolab.recordings.heatmap.theme import DARK, LIGHT
 
     figures = [
         panel
@@ -476,9 +476,9 @@ def _terminal(
     height: int,
     look: Look,
 ) -> None:
-    from ...heatmap.figure import panels
-    from ...heatmap.terminal import draw, layout_of, mode_of, theme_of
-    from ...heatmap.theme import THEMES
+    from iolab.recordings.heatmap.figure import panels
+    from iolab.recordings.heatmap.terminal import draw, layout_of, mode_of, theme_of
+    from iolab.recordings.heatmap.theme import THEMES
 
     mode = look.screen or mode_of(os.environ, sys.stdout.isatty())
     colours = THEMES[look.theme] if look.theme else theme_of(os.environ)
@@ -492,7 +492,7 @@ def _terminal(
 
 
 def _write(output: Path, content: bytes) -> None:
-    from ...errors import IolabError
+    from iolab.base.errors import IolabError
 
     try:
         output.write_bytes(content)

@@ -15,10 +15,10 @@ from ..base.output import tell, tell_as
 from ..base.spans import span_of
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
-    from ...statistics.ask.odd_words import Statement
-    from ...statistics.ask.oddities import Oddities
+    from iolab.recordings.ask.odd_words import Statement
+    from iolab.recordings.ask.oddities import Oddities
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
 
 
 @click.command("odd")
@@ -49,8 +49,8 @@ def command(
     at most 1 % false findings, and attributed to the smallest set of values that explains it.
     Without --from, the last ten minutes are searched for the strongest change.
     """
-    from ...statistics.ask.odd_words import statements
-    from ...statistics.ask.oddities import oddities
+    from iolab.recordings.ask.odd_words import statements
+    from iolab.recordings.ask.oddities import oddities
 
     opened = open_path(path)
     looked_at = span_of([opened], start, end)
@@ -58,7 +58,7 @@ def command(
     odd = oddities(opened, looked_at=looked_at, against=quiet, ends=_ends(opened))
     stated = statements(opened, odd)
     if style == "json":
-        from ...statistics.ask.odd_words import as_data
+        from iolab.recordings.ask.odd_words import as_data
 
         data = {"schema": 1, "kind": "odd", **as_data(odd, stated)}
         tell_as(style, f"{json.dumps(data, ensure_ascii=False)}\n")
@@ -67,7 +67,7 @@ def command(
 
 
 def _quiet(opened: Trace | Recording, text: str) -> tuple[int, int]:
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     first, dots, last = text.partition("..")
     if not dots or not first.strip() or not last.strip():
@@ -80,14 +80,14 @@ def _quiet(opened: Trace | Recording, text: str) -> tuple[int, int]:
 
 def _ends(opened: Trace | Recording) -> tuple[int, int]:
     """First and last moment of what was recorded."""
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.read.trace import Trace
 
     if isinstance(opened, Trace):
-        from ...statistics.tiers.trace_tier import bounds
+        from iolab.recordings.ask.tiers.trace_tier import bounds
 
         return bounds(opened)
-    from ...errors import UsageError
-    from ...statistics.kept.recorded import span_of as recorded
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.kept.recorded import span_of as recorded
 
     ends = recorded(opened)
     if ends is None:
@@ -96,8 +96,8 @@ def _ends(opened: Trace | Recording) -> tuple[int, int]:
 
 
 def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
-    from ...statistics.ask.odd_words import moment_words, statistic_of
-    from ...untrusted_text import visible
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.ask.odd_words import moment_words, statistic_of
 
     quiet = f"{moment_words(found.quiet[0])} to {moment_words(found.quiet[1])}"
     lines = [f"{name}: {found.compared} series compared with {quiet}"]

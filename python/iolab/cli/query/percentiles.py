@@ -12,9 +12,9 @@ from ..base.output import say, tell, tell_as, tell_json
 from .text import blocks, fit
 
 if TYPE_CHECKING:
-    from ...heatmap.overlays import Tails
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.question import Statistic
+    from iolab.recordings.ask.question import Statistic
+    from iolab.recordings.heatmap.overlays import Tails
+    from iolab.recordings.store.base.counts import HeatCounts
 
 LABELS = 30
 """Characters of a line of text before its sparkline."""
@@ -28,7 +28,7 @@ def columns_of_text() -> int:
 def tell_percentiles(asked: Statistic, counts: HeatCounts, name: str, style: str) -> None:
     """Print percentiles of each column of time, as text, csv or json. name: of what was asked.
     UsageError where the map has none."""
-    from ...heatmap.overlays import tails
+    from iolab.recordings.heatmap.overlays import tails
 
     counts = counts.with_all_columns()
     lines = tails(
@@ -49,9 +49,9 @@ def tell_percentiles(asked: Statistic, counts: HeatCounts, name: str, style: str
 def _as_data(
     asked: Statistic, counts: HeatCounts, lines: Tails, notes: list[str]
 ) -> dict[str, object]:
-    from ...heatmap.overlays import TAIL_NAMES
-    from ...recording.base.counts import UNITS
-    from ...statistics.answers.json_form import number, numbers
+    from iolab.recordings.ask.answers.json_form import number, numbers
+    from iolab.recordings.heatmap.overlays import TAIL_NAMES
+    from iolab.recordings.store.base.counts import UNITS
 
     return {
         "schema": 1,
@@ -71,8 +71,8 @@ def _as_data(
 
 def _as_csv(counts: HeatCounts, lines: Tails) -> str:
     """`time_s,p50,p90,...` in the unit of the values, empty in columns without I/Os."""
-    from ...heatmap.overlays import TAIL_NAMES
-    from ...statistics.answers.json_form import seconds
+    from iolab.recordings.ask.answers.json_form import seconds
+    from iolab.recordings.heatmap.overlays import TAIL_NAMES
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -86,10 +86,10 @@ def _as_csv(counts: HeatCounts, lines: Tails) -> str:
 def _as_text(asked: Statistic, counts: HeatCounts, lines: Tails, name: str) -> list[str]:
     import numpy as np
 
-    from ...heatmap.overlays import TAIL_NAMES
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios
-    from ...recording.base.counts import UNITS
+    from iolab.recordings.heatmap.overlays import TAIL_NAMES
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios
+    from iolab.recordings.store.base.counts import UNITS
 
     unit = UNITS[counts.y]
     head = (

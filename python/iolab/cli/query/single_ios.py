@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ..base.output import say, tell, tell_as
 
 if TYPE_CHECKING:
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
-    from ...statistics.ask.single_ios import SingleIos
-    from ...statistics.question import Question, Statistic
+    from iolab.recordings.ask.question import Question, Statistic
+    from iolab.recordings.ask.single_ios import SingleIos
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
 
 SHOWN = 20
 """I/Os that are listed by default."""
@@ -26,10 +26,11 @@ def answer(
     """The I/Os with these values (`10ms..1s`, `..` for all) that meet the question's conditions in
     its span, the first `top` in an order (`-latency`: the largest first). UsageError for what can't
     be asked."""
-    from ...recording.base.conditions import parse_range
-    from ...statistics.ask.attribution import Rectangle
-    from ...statistics.ask.single_ios import list_ios
-    from ...statistics.language.fields import FIELDS
+    from iolab.recordings.ask.attribution import Rectangle
+    from iolab.recordings.ask.language.fields import FIELDS
+    from iolab.recordings.ask.single_ios import list_ios
+    from iolab.recordings.store.base.conditions import parse_range
+
     from .who import map_of
 
     statistic = question.statistic
@@ -52,7 +53,7 @@ def answer(
 def print_list(page: SingleIos, statistic: Statistic, name: str, values: str, style: str) -> None:
     """Print it. name: of the recording or trace. values: the range of values."""
     if style == "json":
-        from ...statistics.ask.single_ios import as_data
+        from iolab.recordings.ask.single_ios import as_data
 
         document = {"schema": 1, "kind": "ios", "statistic": str(statistic), **as_data(page)}
         tell_as(style, f"{json.dumps(document, ensure_ascii=False)}\n")
@@ -66,9 +67,9 @@ def print_list(page: SingleIos, statistic: Statistic, name: str, values: str, st
 
 
 def _text(page: SingleIos, statistic: Statistic, name: str, values: str) -> list[str]:
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios
-    from ...untrusted_text import visible
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios
 
     within = "" if values.strip() == ".." else f" within {values}"
     lines = [f"{name}: {statistic}: {ios(page.total)}{within}"]
@@ -117,7 +118,7 @@ def _moment(time_ns: int) -> str:
 
 
 def _csv(page: SingleIos) -> str:
-    from ...statistics.ask.single_ios import COLUMNS
+    from iolab.recordings.ask.single_ios import COLUMNS
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

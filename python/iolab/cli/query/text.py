@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ..base.output import say, tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.answers import Answer, Floats, Series, Stack
-    from ...statistics.question import Statistic
+    from iolab.recordings.ask.answers.answers import Answer, Floats, Series, Stack
+    from iolab.recordings.ask.question import Statistic
+    from iolab.recordings.store.base.counts import HeatCounts
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NOTHING = "╱"
@@ -28,8 +28,8 @@ def tell_answer(
 ) -> None:
     """Print an answer as text, csv or json. name: of what was asked. top: keys of a stack; by
     default 10 in text, else all."""
-    from ...recording.base.counts import HeatCounts
-    from ...statistics.answers.json_form import as_json, csv_lines
+    from iolab.recordings.ask.answers.json_form import as_json, csv_lines
+    from iolab.recordings.store.base.counts import HeatCounts
 
     if style == "csv":
         tell_as(style, "".join(f"{line}\n" for line in csv_lines(statistic, answer, top)))
@@ -45,7 +45,7 @@ def tell_answer(
 
 def lines(asked: Statistic, answer: Series | Stack, name: str, top: int) -> list[str]:
     """What to print of an answer that is no map."""
-    from ...statistics.answers.answers import Stack
+    from iolab.recordings.ask.answers.answers import Stack
 
     body = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
     return [_heading(asked, answer, name), *body, *_rest(answer)]
@@ -80,8 +80,8 @@ def fit(values: Floats, room: int, *, largest: bool = False) -> tuple[Floats, in
 
 
 def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios, number
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios, number
 
     measure = asked.entry.measure
     total = {"ops": f"{ios(answer.total)} ", "bytes": f"{number(answer.total)} B "}.get(
@@ -110,9 +110,9 @@ def _series(answer: Series) -> list[str]:
 def _stack(answer: Stack, top: int) -> list[str]:
     import numpy as np
 
-    from ...statistics.answers.json_form import is_averaged, largest
-    from ...units import format_number, readable_unit
-    from ...untrusted_text import visible
+    from iolab.base.units import format_number, readable_unit
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.ask.answers.json_form import is_averaged, largest
 
     kept, rest = largest(answer, top)
     if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):
@@ -148,7 +148,7 @@ def _percent(share: float) -> str:
 
 
 def _pace(answer: Series, joined: int) -> str:
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     return (
         f"\n{joined} columns, {quantity(joined * answer.interval_ns, 'ns')}, in each character"
@@ -165,7 +165,7 @@ def _short(text: str, room: int) -> str:
 def _rest(answer: Series | Stack) -> list[str]:
     import numpy as np
 
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     counter = answer.statistic.entry.counter
     counted = counter is not None and answer.source == counter.source
@@ -179,7 +179,7 @@ def _rest(answer: Series | Stack) -> list[str]:
 
 def _lost(answer: Series | Stack) -> list[str]:
     """What was lost, by kind, and in how many columns."""
-    from ...heatmap.words import lost
+    from iolab.recordings.heatmap.words import lost
 
     losses = answer.losses
     parts = (
@@ -201,16 +201,16 @@ def _lost(answer: Series | Stack) -> list[str]:
 
 
 def _amount(value: float, unit: str) -> str:
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     return format_quantity(value, unit)
 
 
 def draw_map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
     """A map, with the colours of the terminal."""
-    from ...heatmap.figure import Named, panels
-    from ...heatmap.model import View
-    from ...heatmap.terminal import draw, layout_of, mode_of, theme_of
+    from iolab.recordings.heatmap.figure import Named, panels
+    from iolab.recordings.heatmap.model import View
+    from iolab.recordings.heatmap.terminal import draw, layout_of, mode_of, theme_of
 
     width, height = shutil.get_terminal_size((100, 40))
     mode = mode_of(os.environ, sys.stdout.isatty())

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from ..base.output import tell, tell_as
 
 if TYPE_CHECKING:
-    from ...recording.base.counts import Y
-    from ...recording.read.recording import Recording
-    from ...recording.read.trace import Trace
-    from ...statistics.ask.attribution import Who
-    from ...statistics.question import Question, Statistic
+    from iolab.recordings.ask.attribution import Who
+    from iolab.recordings.ask.question import Question, Statistic
+    from iolab.recordings.store.base.counts import Y
+    from iolab.recordings.store.read.recording import Recording
+    from iolab.recordings.store.read.trace import Trace
 
 SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""
@@ -27,9 +27,9 @@ LEAST_SHARE = 0.0005
 def answer(opened: Trace | Recording, question: Question, values: str, top: int | None) -> Who:
     """Who is in these values (`10ms..1s`) of a map within the question's span. UsageError where its
     statistic is no map."""
-    from ...recording.base.conditions import parse_range
-    from ...statistics.ask.attribution import TOP, Rectangle, who
-    from ...statistics.language.fields import FIELDS
+    from iolab.recordings.ask.attribution import TOP, Rectangle, who
+    from iolab.recordings.ask.language.fields import FIELDS
+    from iolab.recordings.store.base.conditions import parse_range
 
     statistic = question.statistic
     assert statistic is not None
@@ -48,8 +48,8 @@ def answer(opened: Trace | Recording, question: Question, values: str, top: int 
 
 def map_of(asked: Statistic, what: str = "--who") -> Y:
     """The field of a map's values. UsageError where the statistic is no map, which `what` needs."""
-    from ...errors import UsageError
-    from ...statistics.language.fields import QUANTIZED
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.language.fields import QUANTIZED
 
     for y in QUANTIZED:
         if y == asked.breakdown:
@@ -75,8 +75,8 @@ def tell_who(
 
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
     """What to print: a table for each dimension in which inside and outside differ."""
-    from ...heatmap.words import ios, number
-    from ...untrusted_text import visible
+    from iolab.base.untrusted_text import visible
+    from iolab.recordings.heatmap.words import ios, number
 
     amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
     lines = [
@@ -137,7 +137,7 @@ def csv_lines(found: Who) -> list[str]:
 
 def as_json(found: Who, asked: Statistic) -> str:
     """`{"schema": 1, "kind": "who", "statistic", ...}` as `statistics.who.as_data` has it."""
-    from ...statistics.ask.attribution import as_data
+    from iolab.recordings.ask.attribution import as_data
 
     return json.dumps(
         {"schema": 1, "kind": "who", "statistic": str(asked), **as_data(found)}, ensure_ascii=False

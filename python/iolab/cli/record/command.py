@@ -19,10 +19,11 @@ from ..base.output import on_terminal, redraw, say
 from .words import budget_text, kept_text, live_line, summary_lines
 
 if TYPE_CHECKING:
-    from ...errors import IolabError
-    from ...recorder.session import Preparation, Session
-    from ...recorder.settings import Budget, Retention, Settings
-    from ...recorder.status import Status
+    from iolab.base.errors import IolabError
+    from iolab.recordings.record.session import Preparation, Session
+    from iolab.recordings.record.settings import Budget, Retention, Settings
+    from iolab.recordings.record.status import Status
+
     from .place import Asked
 
 STOPS_WITHIN = 60.0
@@ -56,7 +57,7 @@ class Keeping:
 
     def settings(self, words: tuple[str, ...], *, of_study: bool) -> Settings:
         """The recorder's settings; UsageError where an option is wrong. words: the sources."""
-        from ...recorder.settings import DEFAULT_SOURCES, Settings
+        from iolab.recordings.record.settings import DEFAULT_SOURCES, Settings
 
         return Settings(
             sources=_sources(words) or DEFAULT_SOURCES,
@@ -232,7 +233,8 @@ def command(
     removed afterwards; this machine then needs no root. With -- COMMAND, the recording ends with
     the command, which runs on this machine, and the exit code is that of the command.
     """
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
+
     from .place import Asked
 
     command_words: tuple[str, ...] = ctx.obj
@@ -265,8 +267,9 @@ def _record(
 ) -> int:
     import time
 
-    from ...hosts.kinds.parse import host_named
-    from ...recorder.command import check_program
+    from iolab.hosts.kinds.parse import host_named
+    from iolab.recordings.record.command import check_program
+
     from .place import ready
 
     directory = output.output or Path(time.strftime("recording-%Y%m%dT%H%M%S"))
@@ -285,7 +288,7 @@ def _session(
     quiet: bool,
     shared: bool,
 ) -> int:
-    from ...recorder.session import Session, check_directory
+    from iolab.recordings.record.session import Session, check_directory
 
     check_directory(directory)
     screen = _Screen(prepared.settings, directory, quiet)
@@ -318,8 +321,8 @@ def _session(
 
 def _archive(url: str | None, drops_archived: bool, labels: tuple[str, ...]) -> str | None:
     """The archive to push into. UsageError where it can't be one."""
-    from ...archive.store import check_address
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
+    from iolab.recordings.archive.store import check_address
 
     if url is not None:
         check_address(url)
@@ -333,7 +336,7 @@ def _archive(url: str | None, drops_archived: bool, labels: tuple[str, ...]) -> 
 
 def _finish_archive(session: Session, url: str | None) -> IolabError | None:
     """Push the last segments. Returns the error where something is not archived."""
-    from ...errors import IolabError, ResultsError
+    from iolab.base.errors import IolabError, ResultsError
 
     if url is None:
         return None
@@ -352,9 +355,10 @@ def _finish_archive(session: Session, url: str | None) -> IolabError | None:
 
 def _stop(ctx: click.Context, directory: Path) -> int:
     """End the recorder of a directory and wait until all is on disk."""
-    from ...errors import UsageError
-    from ...recorder.control import end_recorder
-    from ...recording.base.metadata import read_facts
+    from iolab.base.errors import UsageError
+    from iolab.recordings.record.control import end_recorder
+    from iolab.recordings.store.base.metadata import read_facts
+
     from .words import thousands
 
     extra_options = [
@@ -377,9 +381,9 @@ def _stop(ctx: click.Context, directory: Path) -> int:
 
 def _clean(ctx: click.Context) -> int:
     """Remove the tracefs instances of dead probes."""
-    from ...errors import UsageError
-    from ...hosts.kinds.local import LocalHost
-    from ...recorder.probe.program import clean, probe_path
+    from iolab.base.errors import UsageError
+    from iolab.hosts.kinds.local import LocalHost
+    from iolab.recordings.record.probe.program import clean, probe_path
 
     extra_options = [
         name
@@ -441,7 +445,7 @@ class _Screen:
 
 
 def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     for word in words:
         if word not in SOURCES:
@@ -455,7 +459,7 @@ def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
 
 def _statistics(given: tuple[str, ...]) -> tuple[str, ...] | None:
     """Those to keep from the start; None for the default ones."""
-    from ...statistics.kept.manage import parse_name
+    from iolab.recordings.ask.kept.manage import parse_name
 
     if not given:
         return None
@@ -463,7 +467,7 @@ def _statistics(given: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _retention(keep: str | None, keep_for: str | None) -> Retention:
-    from ...recorder.settings import Retention
+    from iolab.recordings.record.settings import Retention
 
     default = Retention()
     size = default.bytes if keep is None else None if keep == "all" else limit_of(keep, "--keep")
@@ -478,9 +482,9 @@ def _retention(keep: str | None, keep_for: str | None) -> Retention:
 
 
 def _budget(given: tuple[str, ...]) -> Budget:
-    from ...errors import UsageError
-    from ...recorder.settings import Budget
-    from ...units import parse_quantity
+    from iolab.base.errors import UsageError
+    from iolab.base.units import parse_quantity
+    from iolab.recordings.record.settings import Budget
 
     if not given:
         return Budget()

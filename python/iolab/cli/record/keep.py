@@ -63,7 +63,7 @@ def command() -> None:
 @format_option("text", "json")
 def list_(directory: Path, sort: str | None, style: str) -> None:
     """List the kept statistics: since when, size, cost, and the time range of each resolution."""
-    from ...statistics.kept.manage import list_kept
+    from iolab.recordings.ask.kept.manage import list_kept
 
     rows = list_kept(directory)
     _show(rows if sort is None else sorted(rows, key=_ORDERS[sort]), style)
@@ -85,7 +85,7 @@ def add(
     directory: Path, statistics: tuple[str, ...], backfill: bool, source: str | None, style: str
 ) -> None:
     """Keep statistics from now on, named as in iolab query, such as 'io.ops[process=db][latency]'."""
-    from ...statistics.kept.manage import add as added
+    from iolab.recordings.ask.kept.manage import add as added
 
     _print_change(added(directory, statistics, backfill=backfill, source=source), style)
 
@@ -97,7 +97,7 @@ def add(
 def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     """Pause statistics until they are resumed; without a name, all of them. The time between is a
     gap."""
-    from ...statistics.kept.manage import pause as paused
+    from iolab.recordings.ask.kept.manage import pause as paused
 
     _print_change(paused(directory, statistics), style)
 
@@ -108,7 +108,7 @@ def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 @format_option("text", "json")
 def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     """Resume statistics that were paused, or suspended by the budget; without a name, all of them."""
-    from ...statistics.kept.manage import resume as resumed
+    from iolab.recordings.ask.kept.manage import resume as resumed
 
     _print_change(resumed(directory, statistics), style)
 
@@ -144,10 +144,10 @@ def prune(
     It prints what would be deleted, and asks. With --tier 1s or 1m, the current hour is deleted when
     it is over, since its longer sums are computed from the shorter ones.
     """
-    from ...errors import UsageError
-    from ...statistics.kept.manage import list_kept, to_prune
-    from ...statistics.kept.manage import prune as pruned
-    from ...statistics.language.quantities import is_after_start, parse_moment
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.kept.manage import list_kept, to_prune
+    from iolab.recordings.ask.kept.manage import prune as pruned
+    from iolab.recordings.ask.language.quantities import is_after_start, parse_moment
 
     if is_after_start(before):
         raise UsageError(
@@ -186,7 +186,7 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
 
     Raises Abort if the answer is no, UsageError if stdin or stderr is not a terminal.
     """
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if not deleted:
         say(f"nothing was kept before {_when(moment)}")
@@ -217,7 +217,7 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
 @format_option("text", "json")
 def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     """Stop keeping statistics, and delete their data."""
-    from ...statistics.kept.manage import drop as dropped
+    from iolab.recordings.ask.kept.manage import drop as dropped
 
     _print_change(dropped(directory, statistics), style)
 
@@ -252,8 +252,8 @@ def limits(
     Data older than a tier is deleted. Beyond a limit, statistics are suspended one after another
     until iolab keep resume.
     """
-    from ...statistics.kept.manage import Wanted, limit, list_kept
-    from ...statistics.kept.manage import limits as held
+    from iolab.recordings.ask.kept.manage import Wanted, limit, list_kept
+    from iolab.recordings.ask.kept.manage import limits as held
 
     changes: Wanted = {}
     if size is not None:
@@ -276,8 +276,8 @@ def limits(
 
 
 def _share(text: str) -> float:
-    from ...errors import UsageError
-    from ...units import parse_quantity
+    from iolab.base.errors import UsageError
+    from iolab.base.units import parse_quantity
 
     try:
         return parse_quantity(text if text.strip().endswith("%") else f"{text}%", "share")
@@ -293,7 +293,7 @@ def _age(words: str) -> tuple[str, int]:
 
 
 def _show_limits(found: dict[str, Any]) -> None:
-    from ...units import format_number, format_quantity
+    from iolab.base.units import format_number, format_quantity
 
     size, share = found["bytes"], found["cpu_share"]
     used = format_quantity(found["used_bytes"], "B", 3)
@@ -343,7 +343,7 @@ def _show(rows: Rows, style: str) -> None:
 
 
 def _line(row: dict[str, Any]) -> tuple[str, ...]:
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     return (
         row["statistic"],

@@ -23,7 +23,7 @@ from ..results.view import announce, listening, serving_options
 from .command import command as record
 
 if TYPE_CHECKING:
-    from ...server.alerts.commands import Commands
+    from iolab.output.server.alerts.commands import Commands
 
 STARTS_WITHIN = 30.0
 """Seconds until a recording is there, or none comes. Another host takes longer: it must be reached
@@ -91,13 +91,13 @@ def command(
     With several --host, each host has a recorder and a recording in DIR. The page has a row for each
     host, and a click shows its worksheet. A host that fails does not end the others.
     """
-    from ...recorder.probe.privilege import become, caller
-    from ...recorder.session import preload
-    from ...server.alerts.commands import read_commands
-    from ...server.base.store import Store
-    from ...server.http import page
-    from ...server.http.preload import preload_server
-    from ...server.prometheus.metrics import Exporter
+    from iolab.output.server.alerts.commands import read_commands
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.http import page
+    from iolab.output.server.http.preload import preload_server
+    from iolab.output.server.prometheus.metrics import Exporter
+    from iolab.recordings.record.probe.privilege import become, caller
+    from iolab.recordings.record.session import preload
 
     page.check()
     Exporter(Store(()), metrics)
@@ -155,8 +155,8 @@ def _start(host: str, place: Path, words: Sequence[str], *, is_one: bool) -> _Re
 
 def _places(hosts: Sequence[str], directory: Path) -> dict[str, Path]:
     """The directory of each host's recording. UsageError for a host that is given twice."""
-    from ...errors import UsageError
-    from ...hosts.kinds.parse import host_named
+    from iolab.base.errors import UsageError
+    from iolab.hosts.kinds.parse import host_named
 
     if len(hosts) == 1:
         return {hosts[0]: directory}
@@ -195,7 +195,7 @@ def _command(asked: dict[str, Any]) -> list[str]:
 def _have_begun(recorders: Sequence[_Recorder]) -> bool:
     """Whether a recording is there; False once all recorders have ended, which have said why. Others
     have some time to begin as well."""
-    from ...errors import RunError
+    from iolab.base.errors import RunError
 
     # a recording that is continued is there before it begins
     before = {recorder.host: _session(recorder.directory) for recorder in recorders}
@@ -219,7 +219,7 @@ def _have_begun(recorders: Sequence[_Recorder]) -> bool:
 
 
 def _has_begun(recorder: _Recorder, before: Any) -> bool:
-    from ...recording.base.layout import is_recording
+    from iolab.recordings.store.base.layout import is_recording
 
     is_there = recorder.process.poll() is None and is_recording(recorder.directory)
     return is_there and _session(recorder.directory) != before
@@ -227,8 +227,8 @@ def _has_begun(recorder: _Recorder, before: Any) -> bool:
 
 def _session(directory: Path) -> Any:
     """The latest session of a recording, None where there is none."""
-    from ...errors import IolabError
-    from ...recording.base.metadata import read_facts
+    from iolab.base.errors import IolabError
+    from iolab.recordings.store.base.metadata import read_facts
 
     try:
         sessions = read_facts(directory).sessions
@@ -246,9 +246,9 @@ def _show(
     token_file: Path | None,
     commands: Commands,
 ) -> None:
-    from ...server.base.store import Store
-    from ...server.http.actions import state_of_user
-    from ...server.http.serve import serve
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.http.actions import state_of_user
+    from iolab.output.server.http.serve import serve
 
     listener = listening(address, port, token_file)
     running = list(recorders)

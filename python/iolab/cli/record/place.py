@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ..base.output import say
 
 if TYPE_CHECKING:
-    from ...hosts.base.host import Host
-    from ...hosts.ssh.remote import Elsewhere
-    from ...recorder.devices import RecordedDevice
-    from ...recorder.session import Preparation
-    from ...recorder.settings import Settings
+    from iolab.hosts.base.host import Host
+    from iolab.hosts.ssh.remote import Elsewhere
+    from iolab.recordings.record.devices import RecordedDevice
+    from iolab.recordings.record.session import Preparation
+    from iolab.recordings.record.settings import Settings
 
 PATIENCE = 45.0
 """Seconds without a frame after which the probe of another host counts as dead; ssh reports a lost
@@ -41,16 +41,16 @@ class Asked:
 @contextmanager
 def ready(asked: Asked, host: Host) -> Iterator[Preparation]:
     """Everything checked, root given up; no probe is left in the end."""
-    from ...hosts.ssh.remote import elsewhere
-    from ...recorder.probe.privilege import become, caller
-    from ...recorder.session import preload
+    from iolab.hosts.ssh.remote import elsewhere
+    from iolab.recordings.record.probe.privilege import become, caller
+    from iolab.recordings.record.session import preload
 
     far = elsewhere(host)
     user = caller(os.environ)
 
     def give_up_root() -> None:
         if user is not None:
-            preload("iolab.cli.study.progress", "iolab.units")
+            preload("iolab.cli.study.progress", "iolab.base.units")
             become(user)
 
     if far is None:
@@ -67,10 +67,10 @@ def ready(asked: Asked, host: Host) -> Iterator[Preparation]:
 
 
 def _here(asked: Asked, host: Host, sudo: bool) -> Preparation:
-    from ...recorder.probe.launch import DirectLauncher, StarterLauncher
-    from ...recorder.probe.privilege import need_root_for
-    from ...recorder.probe.program import probe_path
-    from ...recorder.session import Preparation
+    from iolab.recordings.record.probe.launch import DirectLauncher, StarterLauncher
+    from iolab.recordings.record.probe.privilege import need_root_for
+    from iolab.recordings.record.probe.program import probe_path
+    from iolab.recordings.record.session import Preparation
 
     need_root_for(asked.settings.sources)
     devices = _devices(asked, host)
@@ -87,9 +87,9 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Preparation:
 
 
 def _there(asked: Asked, host: Elsewhere) -> Preparation:
-    from ...recorder.probe.program import probe_path
-    from ...recorder.probe.remote import FarLauncher
-    from ...recorder.session import Preparation
+    from iolab.recordings.record.probe.program import probe_path
+    from iolab.recordings.record.probe.remote import FarLauncher
+    from iolab.recordings.record.session import Preparation
 
     launcher = FarLauncher(host, probe_path())
     try:
@@ -120,8 +120,8 @@ def _there(asked: Asked, host: Elsewhere) -> Preparation:
 def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
     """What runs the shell that asks OpenZFS's pools; None where no counters are recorded.
     `session`: a command as it is run there."""
-    from ...recorder.settings import COUNTERS
-    from ...recorder.sinks.zpool import SCRIPT
+    from iolab.recordings.record.settings import COUNTERS
+    from iolab.recordings.record.sinks.zpool import SCRIPT
 
     return (lambda: session("sh", "-c", SCRIPT)) if COUNTERS in asked.settings.sources else None
 
@@ -129,7 +129,7 @@ def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
 def _samba(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
     """What runs the shell that asks Samba for users and shares; None where no system calls are
     recorded. `session`: a command as it is run there."""
-    from ...recorder.sinks.smb import SCRIPT
+    from iolab.recordings.record.sinks.smb import SCRIPT
 
     if "syscall" not in asked.settings.sources:
         return None
@@ -139,8 +139,8 @@ def _samba(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
 def _disks(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
     """What runs the shell that reads the places of disks; None where no disks are recorded.
     `session`: a command as it is run there."""
-    from ...recorder.settings import COUNTERS
-    from ...recorder.sinks.disks import SCRIPT
+    from iolab.recordings.record.settings import COUNTERS
+    from iolab.recordings.record.sinks.disks import SCRIPT
 
     if {"block", COUNTERS}.isdisjoint(asked.settings.sources):
         return None
@@ -148,8 +148,8 @@ def _disks(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
 
 
 def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
-    from ...errors import UsageError
-    from ...recorder.devices import devices_behind, find_devices
+    from iolab.base.errors import UsageError
+    from iolab.recordings.record.devices import devices_behind, find_devices
 
     for mount in asked.mounts:
         if not host.is_directory(mount):
@@ -169,7 +169,7 @@ def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
 def _arguments(
     asked: Asked, host: Host, devices: Sequence[RecordedDevice], left_out: Sequence[int]
 ) -> list[str]:
-    from ...recorder.probe.program import probe_arguments
+    from iolab.recordings.record.probe.program import probe_arguments
 
     sources = asked.settings.sources
     return probe_arguments(

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...recorder.recorder import Outcome
-    from ...recorder.settings import Budget, Retention
-    from ...recorder.status import Status
+    from iolab.recordings.record.recorder import Outcome
+    from iolab.recordings.record.settings import Budget, Retention
+    from iolab.recordings.record.status import Status
 
 
 def live_line(status: Status, events_per_s: float) -> str:
     """`1:05  98 214 events/s  6 383 910 events, 0 lost, 52.1 MiB`."""
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
+
     from ..study.progress import clock_text
 
     suspended = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
@@ -30,8 +31,8 @@ def live_line(status: Status, events_per_s: float) -> str:
 
 def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
     """What was recorded, what was lost, what it cost."""
-    from ...recorder.settings import SOURCES
-    from ...units import format_number, format_quantity
+    from iolab.base.units import format_number, format_quantity
+    from iolab.recordings.record.settings import SOURCES
 
     status, seconds = outcome.status, max(outcome.seconds, 1e-9)
     events, lost = sum(status.events.values()), sum(status.lost.values())
@@ -61,7 +62,7 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
 
 def _deleted_events(directory: Path) -> int:
     """Events that retention deleted from a recording, over all sources."""
-    from ...recording.base.metadata import read_facts
+    from iolab.recordings.store.base.metadata import read_facts
 
     dropped = read_facts(directory).dropped or {}
     return sum(dropped.get("events", {}).values())
@@ -83,7 +84,7 @@ def lasting(seconds: int) -> str:
 
 def kept_text(retention: Retention) -> str:
     """`keeps 10 GiB and 7 days`."""
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     limits = [format_quantity(retention.bytes, "B", 3)] if retention.bytes is not None else []
     if retention.age_s is not None:
@@ -94,7 +95,7 @@ def kept_text(retention: Retention) -> str:
 
 def budget_text(budget: Budget) -> str:
     """`budget 25 % of all CPU time`."""
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     limits = (
         [f"{budget.cpu_share * 100:g} % of all CPU time"] if budget.cpu_share is not None else []

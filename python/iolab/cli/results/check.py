@@ -15,10 +15,10 @@ from ..base.output import tell_as
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...api import Opened, OpenedSeveral
-    from ...compare.axes import Where
-    from ...compare.rules.check import Check
-    from ...compare.rules.rules import Rule
+    from iolab.api import Opened, OpenedSeveral
+    from iolab.studies.compare.axes import Where
+    from iolab.studies.compare.rules.check import Check
+    from iolab.studies.compare.rules.rules import Rule
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Arms of results that are checked against others."""
@@ -104,12 +104,12 @@ def command(
     With --history, RESULTS are checked against the level of each cell since its last change. The
     variation between sessions is known from the history, so that a single session is enough.
     """
-    from ...compare.axes import parse_where
-    from ...compare.render.check import render_check
-    from ...compare.rules.rules import ALPHA, parse_rule
-    from ...errors import UsageError
-    from ...history.check import check_history
-    from ...history.store import History
+    from iolab.base.errors import UsageError
+    from iolab.studies.compare.axes import parse_where
+    from iolab.studies.compare.render.check import render_check
+    from iolab.studies.compare.rules.rules import ALPHA, parse_rule
+    from iolab.studies.history.check import check_history
+    from iolab.studies.history.store import History
 
     parsed = [parse_rule(text) for text in rules]
     against, baseline = reference.against, reference.baseline
@@ -151,11 +151,11 @@ def check_arms(
     rules: by default those that the results were measured --until-decided for. UsageError: another
     alpha than that of the looks.
     """
-    from ...api import Opened
-    from ...compare.rules.check import check
-    from ...compare.rules.rules import ALPHA
-    from ...compare.rules.sequential import SEQUENTIAL, Until
-    from ...errors import UsageError
+    from iolab.api import Opened
+    from iolab.base.errors import UsageError
+    from iolab.studies.compare.rules.check import check
+    from iolab.studies.compare.rules.rules import ALPHA
+    from iolab.studies.compare.rules.sequential import SEQUENTIAL, Until
 
     until = look = None
     if isinstance(arms, Opened) and (until := Until.from_manifest(arms.manifest)) is not None:
@@ -178,8 +178,8 @@ def check_arms(
 
 
 def _open(paths: tuple[Path, ...], against: tuple[Path, ...]) -> Opened | OpenedSeveral:
-    from ...api import OpenedSeveral
-    from ...errors import UsageError
+    from iolab.api import OpenedSeveral
+    from iolab.base.errors import UsageError
 
     if against:
         names = [(BASELINE, str(path)) for path in against]

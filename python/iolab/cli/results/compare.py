@@ -17,10 +17,10 @@ from ..base.options import PATH, Arms, format_option, group_options, several_opt
 from ..base.output import say, tell_as
 
 if TYPE_CHECKING:
-    from ...compare.axes import Layout, Where
-    from ...compare.model import Comparison, Warning
-    from ...report.model.source import Source
-    from ...results.evidence.model import Run
+    from iolab.output.report.model.source import Source
+    from iolab.studies.compare.axes import Layout, Where
+    from iolab.studies.compare.model import Comparison, Warning
+    from iolab.studies.results.evidence.model import Run
 
 CONFIDENCE = 0.95
 
@@ -153,7 +153,7 @@ class Numbers:
 @format_option(*FORMATS)
 @group_options(
     arms="cli.base.options:Arms",
-    layout="compare.axes:Layout",
+    layout="studies.compare.axes:Layout",
     subject="cli.results.compare:Subject",
     numbers="cli.results.compare:Numbers",
 )
@@ -179,18 +179,19 @@ def command(
     Values are geometric means over blocks. Each change is printed with its confidence interval and
     its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.
     """
-    from ...compare.axes import parse_where, select
-    from ...compare.compare import compare
-    from ...compare.load.limits import find_limits
-    from ...compare.published import Published
-    from ...compare.render.limits import render_limits
-    from ...compare.render.matrix import render_matrix
-    from ...compare.render.overview import STYLES, is_one_cell, render_overview
-    from ...compare.render.words import opening_lines
-    from ...compare.several import Several
-    from ...errors import UsageError
-    from ...registry import load
-    from ...results.derive.windows import FIRST
+    from iolab.base.errors import UsageError
+    from iolab.base.registry import load
+    from iolab.studies.compare.axes import parse_where, select
+    from iolab.studies.compare.compare import compare
+    from iolab.studies.compare.load.limits import find_limits
+    from iolab.studies.compare.published import Published
+    from iolab.studies.compare.render.limits import render_limits
+    from iolab.studies.compare.render.matrix import render_matrix
+    from iolab.studies.compare.render.overview import STYLES, is_one_cell, render_overview
+    from iolab.studies.compare.render.words import opening_lines
+    from iolab.studies.compare.several import Several
+    from iolab.studies.results.derive.windows import FIRST
+
     from .compare_events import compare_events, is_events
 
     if any(is_events(path) for path in arms.paths):
@@ -302,7 +303,7 @@ def _is_plain(
 
 def _summary(results: Source) -> str:
     """A sentence for each main metric, as on the report's cover; empty where there is one alone."""
-    from ...report.headline import headline_sentences
+    from iolab.output.report.headline import headline_sentences
 
     sentences = [
         f"  {sentence.text.translate(_TYPEWRITER)}" for sentence in headline_sentences(results)
@@ -321,9 +322,9 @@ def _main_comparisons(
 ) -> list[Comparison]:
     """`comparison`, and those of the other headline metrics that the same arms have, in report
     order."""
-    from ...errors import UsageError
-    from ...metrics import of
-    from ...results.open.results import metrics_of
+    from iolab.base.errors import UsageError
+    from iolab.base.metrics import of
+    from iolab.studies.results.open.results import metrics_of
 
     comparisons = []
     for name in metrics_of(runs):
@@ -350,9 +351,9 @@ def _knees(
     notes: Sequence[Warning],
 ) -> str:
     """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
-    from ...compare.axes import select
-    from ...compare.load.curves import curves
-    from ...compare.render.knees import render_knees
+    from iolab.studies.compare.axes import select
+    from iolab.studies.compare.load.curves import curves
+    from iolab.studies.compare.render.knees import render_knees
 
     operation, _, throughput = (metric or "").partition(".")
     curve_set = curves(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ..base.output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ...statistics.ask.attribution import Dimension
-    from ...statistics.ask.difference import Difference, Measure, Value
+    from iolab.recordings.ask.attribution import Dimension
+    from iolab.recordings.ask.difference import Difference, Measure, Value
 
 FORMATS = ("text", "json")
 SHOWN = 5
@@ -36,10 +36,11 @@ def is_events(path: Path) -> bool:
 def compare_events(paths: Sequence[Path], where: tuple[str, ...], style: str) -> None:
     """Print how two recordings or traces differ. UsageError where the paths are not two of these, or
     the format is one of tables of runs."""
-    from ...errors import UsageError
-    from ...recording.base.conditions import parse_where
-    from ...statistics.ask.difference import as_data, differences
-    from ...statistics.engine.windows import filters_of
+    from iolab.base.errors import UsageError
+    from iolab.recordings.ask.difference import as_data, differences
+    from iolab.recordings.ask.engine.windows import filters_of
+    from iolab.recordings.store.base.conditions import parse_where
+
     from ..base.events import open_path
 
     if len(paths) != 2 or not all(map(is_events, paths)):
@@ -81,9 +82,9 @@ def _names(paths: Sequence[Path]) -> tuple[str, str]:
 
 
 def _lines(difference: Difference, names: tuple[str, str]) -> list[str]:
-    from ...compare.render.grids import grid
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios
+    from iolab.studies.compare.render.grids import grid
 
     heads = [
         f"{name}: {source}, {ios(events)} in {quantity(covered_ns, 'ns')}"
@@ -143,15 +144,15 @@ def _value(value: Value | None, unit: str) -> tuple[str, str]:
 
 
 def _quantity(value: float, unit: str) -> str:
-    from ...heatmap.ticks import quantity
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     return quantity(value, unit, 3) if unit == "ns" else format_quantity(value, unit, 3)
 
 
 def _shares(dimension: Dimension, names: tuple[str, str]) -> list[str]:
     """A table of the values of which the shares differ most."""
-    from ...compare.render.grids import grid
+    from iolab.studies.compare.render.grids import grid
 
     largest = [
         share

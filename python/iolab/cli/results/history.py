@@ -19,8 +19,8 @@ from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
 from ..study.options import TRUST
 
 if TYPE_CHECKING:
-    from ...compare.rules.rules import Rule
-    from ...history.bisection import Bisection, Commit, Step, Verdict
+    from iolab.studies.compare.rules.rules import Rule
+    from iolab.studies.history.bisection import Bisection, Commit, Step, Verdict
 
 DEFAULT = Path("history")
 _HISTORY = click.option(
@@ -53,8 +53,8 @@ def command() -> None:
 )
 def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> None:
     """Add a results directory; the history is made where there is none."""
-    from ...errors import UsageError
-    from ...history.store import History
+    from iolab.base.errors import UsageError
+    from iolab.studies.history.store import History
 
     pairs = {}
     for text in tags:
@@ -72,8 +72,8 @@ def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> No
 @format_option("text", "json")
 def list_entries(directory: Path, style: str) -> None:
     """List the results of a history in order of time."""
-    from ...history.render import list_json, list_text
-    from ...history.store import History
+    from iolab.studies.history.render import list_json, list_text
+    from iolab.studies.history.store import History
 
     history = History(directory)
     tell_as(style, list_json(history) if style == "json" else list_text(history))
@@ -91,11 +91,11 @@ def list_entries(directory: Path, style: str) -> None:
 def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], style: str) -> None:
     """Show every series with its changes: by how much, between which revisions, and what else
     changed then."""
-    from ...compare.axes import parse_where
-    from ...errors import ResultsError
-    from ...history.changes import find_changes, selected_metrics
-    from ...history.render import render
-    from ...history.store import History
+    from iolab.base.errors import ResultsError
+    from iolab.studies.compare.axes import parse_where
+    from iolab.studies.history.changes import find_changes, selected_metrics
+    from iolab.studies.history.render import render
+    from iolab.studies.history.store import History
 
     history = History(directory)
     if not history.entries:
@@ -110,7 +110,7 @@ def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], styl
 def rebuild(directory: Path) -> int:
     """Rebuild the index from the results. The values of missing results stay. Exit code 1 where
     results can't be read."""
-    from ...history.store import History
+    from iolab.studies.history.store import History
 
     history = History(directory)
     problems = history.rebuild(_draw)
@@ -177,9 +177,9 @@ def bisect(
     kept: the same command after Ctrl-C continues. Exit codes: 0 the first bad commit is known, 7
     skipped commits leave several candidates.
     """
-    from ...compare.rules.rules import parse_rule
-    from ...errors import UsageError
-    from ...history.bisection import Repository
+    from iolab.base.errors import UsageError
+    from iolab.studies.compare.rules.rules import parse_rule
+    from iolab.studies.history.bisection import Repository
 
     study, measure, build = measurement.study, measurement.measure, measurement.build
     if (study is None) == (measure is None):
@@ -214,7 +214,7 @@ def bisect(
 
 def _run_command(text: str, **environment: str) -> int:
     """Run a command with its output on stderr; its exit code."""
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     words = shlex.split(text)
     try:
@@ -227,7 +227,7 @@ def _run_command(text: str, **environment: str) -> int:
 
 def _measure(command: str, results: Path) -> bool:
     """Whether a command wrote results, now or before. UsageError: it succeeded without results."""
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if results.exists():
         return True
@@ -245,7 +245,8 @@ def _measure(command: str, results: Path) -> bool:
 
 def _run_study(words: list[str]) -> bool:
     """Whether all runs of a study are measured. Errors that are not of a run end the bisection."""
-    from ...errors import RunError
+    from iolab.base.errors import RunError
+
     from ..main import run
 
     code = run(["run", *words])
@@ -258,7 +259,8 @@ def _run_study(words: list[str]) -> bool:
 
 def _check(results: Path, rules: list[Rule], alpha: float | None) -> tuple[Verdict, str]:
     """The verdict on measured results, with the changes."""
-    from ...compare.render.check import cell_lines
+    from iolab.studies.compare.render.check import cell_lines
+
     from .check import check_arms
 
     check = check_arms(open_results(results), rules, alpha=alpha)

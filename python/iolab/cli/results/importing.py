@@ -17,8 +17,8 @@ from ..base.options import PATH, TABLE_PATH, bytes_of, command_line, group_optio
 from ..base.output import say, tell_json
 
 if TYPE_CHECKING:
-    from ...recording.read.trace import Trace
-    from ...results.imports.account import Imported
+    from iolab.recordings.store.read.trace import Trace
+    from iolab.studies.results.imports.account import Imported
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def command(
     Several fio results are a variant each. Traces of any known format become one recording, with
     every event as it is; `-` is standard input.
     """
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     started = time.monotonic()
     layouts, link, devices = tree.layouts, tree.link, tree.devices
@@ -122,13 +122,13 @@ def command(
         raise UsageError("give a SOURCE, or --table FILE.csv", where="import")
     if table is not None:
         _refuse_devices(devices)
-        from ...results.imports.table import import_table
+        from iolab.studies.results.imports.table import import_table
 
         cells = import_table(table, output, baseline=baseline, reproduce=command_line())
         say(f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s")
         return
     if not layouts:
-        from ...results.imports.source import is_archive
+        from iolab.studies.results.imports.source import is_archive
 
         described = kind not in (None, "json") or columns is not None
         if not any(map(is_archive, sources)) and are_traces(sources, described=described):
@@ -155,7 +155,7 @@ def command(
                 where="import",
                 hint="import others into directories of their own",
             )
-        from ...results.imports.tree import import_files
+        from iolab.studies.results.imports.tree import import_files
 
         outcome = import_files(
             sources,
@@ -166,8 +166,8 @@ def command(
             extra=extra,
         )
     else:
-        from ...results.imports.source import MAX_BYTES
-        from ...results.imports.tree import import_tree
+        from iolab.studies.results.imports.source import MAX_BYTES
+        from iolab.studies.results.imports.tree import import_tree
 
         outcome = import_tree(
             sources[0],
@@ -183,7 +183,7 @@ def command(
 
 
 def _refuse_devices(devices: tuple[str, ...]) -> None:
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if devices:
         raise UsageError(
@@ -195,9 +195,10 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
 
 def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     """Words on stderr; as JSON on stdout as well."""
-    from ...results.imports.account import account
-    from ...results.open.results import Results
-    from ...verdict import Level
+    from iolab.base.verdict import Level
+    from iolab.studies.results.imports.account import account
+    from iolab.studies.results.open.results import Results
+
     from ..base.options import draw_bar
 
     results = Results(output, progress=draw_bar, outputs=found.outputs)
@@ -297,8 +298,8 @@ LATENCY_LOGS = {"ns": "fio-lat", "us": "fio-lat-us"}
 
 def _in_unit(trace: Trace, unit: str) -> Trace:
     """A latency log of fio in that unit; UsageError for another trace."""
-    from ...errors import UsageError
-    from ...recording.read.trace import STDIN
+    from iolab.base.errors import UsageError
+    from iolab.recordings.store.read.trace import STDIN
 
     format_name = None if trace.path == STDIN and trace.format is None else trace.detect()
     if format_name not in (None, *LATENCY_LOGS.values()) or trace.columns is not None:
@@ -320,10 +321,10 @@ def import_traces(
     log_unit: str | None = None,
 ) -> None:
     """Import each into the recording at `output`, and say what came of it."""
-    from ...errors import UsageError
-    from ...heatmap.words import ios, number
-    from ...recording.read.trace import STDIN, Trace
-    from ...recording.write.ingest import ingest
+    from iolab.base.errors import UsageError
+    from iolab.recordings.heatmap.words import ios, number
+    from iolab.recordings.store.read.trace import STDIN, Trace
+    from iolab.recordings.store.write.ingest import ingest
 
     if paths.count(STDIN) > 1:
         raise UsageError("standard input can be read only once", where="import")

@@ -74,14 +74,14 @@ def command(
     Several results directories are arms, as iolab compare has them: the report begins with the
     differences of their environments and with their sessions.
     """
-    from ...errors import ResultsError, UsageError
+    from iolab.base.errors import ResultsError, UsageError
 
     if charts is not None and output is not None:
         raise UsageError(
             "--charts writes files of its own, -o writes the report", hint="give one of them"
         )
-    from ...charts.reference import parse_reference
-    from ...compare.published import Published
+    from iolab.output.charts.reference import parse_reference
+    from iolab.studies.compare.published import Published
 
     published_table = None if published is None else Published(published)
     rated = [parse_reference(text) for text in references]
@@ -91,9 +91,9 @@ def command(
             "holds no run", where=arms.paths[0], hint="iolab show says what is missing"
         )
     if charts is not None:
-        from ...charts.base.export import export
-        from ...charts.flame import flame_charts
-        from ...compare.profiles import cells_of
+        from iolab.output.charts.base.export import export
+        from iolab.output.charts.flame import flame_charts
+        from iolab.studies.compare.profiles import cells_of
 
         profiles = cells_of(
             results.profiles()[0], results.manifest.baseline, results.manifest.variants
@@ -103,8 +103,8 @@ def command(
         )
         say(f"wrote {len(written)} files into {charts}")
         return
-    from ...files import write_atomically
-    from ...report.build import build_report
+    from iolab.base.files import write_atomically
+    from iolab.output.report.build import build_report
 
     target = output or _default_output(arms.paths)
     with steps() as progress:

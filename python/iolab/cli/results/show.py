@@ -15,9 +15,9 @@ from ..base.options import PATH, format_option, open_results
 from ..base.output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ...results.evidence.model import Run
-    from ...results.open.results import Results
-    from ...verdict import Reason
+    from iolab.base.verdict import Reason
+    from iolab.studies.results.evidence.model import Run
+    from iolab.studies.results.open.results import Results
 
 
 @click.command("show")
@@ -91,7 +91,7 @@ def as_json(results: Results) -> dict[str, Any]:
 
 
 def _counts(results: Results) -> dict[str, int]:
-    from ...verdict import Level
+    from iolab.base.verdict import Level
 
     counted = {
         level.value: sum(run.verdict.level is level for run in results.runs) for level in Level
@@ -100,10 +100,10 @@ def _counts(results: Results) -> dict[str, int]:
 
 
 def _head(results: Results) -> list[str]:
-    from ...compare.axes import level_text, levels
-    from ...compare.rules.sequential import sequential_notes
-    from ...metrics import of
-    from ...units import format_number, readable_unit
+    from iolab.base.metrics import of
+    from iolab.base.units import format_number, readable_unit
+    from iolab.studies.compare.axes import level_text, levels
+    from iolab.studies.compare.rules.sequential import sequential_notes
 
     manifest = results.manifest
     kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[
@@ -179,7 +179,7 @@ def _reasons(results: Results) -> list[str]:
 
 
 def _place(run: Run) -> str:
-    from ...compare.axes import axis_text
+    from iolab.studies.compare.axes import axis_text
 
     return " ".join(
         part
@@ -228,9 +228,9 @@ def client_lines(runs: Sequence[Run]) -> list[str]:
     It has the range of the client's rate, its number of runs, its share of their sum, and how far
     its clock was off.
     """
-    from ...results.derive.clients import FACTOR, client_runs
-    from ...results.open.results import default_metric
-    from ...units import format_number, readable_unit
+    from iolab.base.units import format_number, readable_unit
+    from iolab.studies.results.derive.clients import FACTOR, client_runs
+    from iolab.studies.results.open.results import default_metric
 
     parts = [(run, part) for run in runs for part in client_runs(run)]
     if not any(part.observations for _, part in parts):
@@ -265,8 +265,8 @@ def client_lines(runs: Sequence[Run]) -> list[str]:
 
 
 def _clock(name: str, runs: Sequence[Run]) -> str:
-    from ...results.evidence.clients import clients_of
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
+    from iolab.studies.results.evidence.clients import clients_of
 
     offsets = [
         (abs(client.clock_offset_ns), client.clock_uncertainty_ns)
@@ -285,9 +285,9 @@ def _clock(name: str, runs: Sequence[Run]) -> str:
 
 def clients_json(run: Run) -> dict[str, Any]:
     """`{"clients": [{"client", ..., "metrics": {...}}, ...]}`; empty for a load on one host."""
-    from ...errors import FormatError
-    from ...results.derive.clients import FACTOR, client_runs
-    from ...results.evidence.clients import clients_of
+    from iolab.base.errors import FormatError
+    from iolab.studies.results.derive.clients import FACTOR, client_runs
+    from iolab.studies.results.evidence.clients import clients_of
 
     try:
         recorded = {client.name: client.as_data() for client in clients_of(run.plan)}
@@ -314,9 +314,9 @@ def clients_json(run: Run) -> dict[str, Any]:
 
 def profile_lines(path: Path) -> list[str]:
     """A line for each profile, with what was sampled; and what was to be one."""
-    from ...compare.axes import axis_text
-    from ...compare.profile_words import remarks, sampling_text, spent
-    from ...results.open.profiles import read_profiles
+    from iolab.studies.compare.axes import axis_text
+    from iolab.studies.compare.profile_words import remarks, sampling_text, spent
+    from iolab.studies.results.open.profiles import read_profiles
 
     profiles, notes = read_profiles(path)
     if not profiles and not notes:
@@ -339,7 +339,7 @@ def profile_lines(path: Path) -> list[str]:
 
 def profiles_json(path: Path) -> dict[str, Any]:
     """`{"profiles": [...]}`, empty where there are none."""
-    from ...results.open.profiles import read_profiles
+    from iolab.studies.results.open.profiles import read_profiles
 
     profiles, notes = read_profiles(path)
     if not profiles and not notes:

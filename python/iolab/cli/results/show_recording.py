@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any
 from .show_trace import latency_lines, percentiles_text, tell_summary
 
 if TYPE_CHECKING:
-    from ...recording.base.intervals import Unrecorded
-    from ...recording.base.metadata import Facts
-    from ...recording.read.summary import RecordingSummary
+    from iolab.recordings.store.base.intervals import Unrecorded
+    from iolab.recordings.store.base.metadata import Facts
+    from iolab.recordings.store.read.summary import RecordingSummary
 
 SHOWN_MARKS = 20
 
 
 def is_recording(path: Path) -> bool:
     """Whether a path is the directory of a recording."""
-    from ...recording.base import layout
+    from iolab.recordings.store.base import layout
 
     return layout.is_recording(path)
 
 
 def show_recording(path: Path, style: str) -> None:
     """Print the summary of the recording at `path`; it may be growing."""
-    from ...recording.read.recording import Recording
+    from iolab.recordings.store.read.recording import Recording
 
     recording = Recording(path)
     summary = recording.summary()
     if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
-        from ...statistics.kept.recorded import find_damage
+        from iolab.recordings.ask.kept.recorded import find_damage
 
         summary = replace(summary, broken=[*summary.broken, *find_damage(path)])
     tell_summary(summary, style, as_json, _lines)
@@ -102,7 +102,7 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
 
 def _connection(facts: Facts) -> list[str]:
     """How another machine was recorded, and the offset of its clock to the recorder's."""
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     connection, session = (
         facts.origin.get("connection"),
@@ -118,8 +118,8 @@ def _connection(facts: Facts) -> list[str]:
 
 
 def _lines(summary: RecordingSummary) -> list[str]:
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios, number
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios, number
 
     facts = summary.facts
     span = (
@@ -180,7 +180,7 @@ def _death(summary: RecordingSummary) -> list[str]:
 
 def _commands(summary: RecordingSummary) -> list[str]:
     """What the processes that are shown were begun as: their command lines, shortened."""
-    from ...recording.read.summary import SHOWN
+    from iolab.recordings.store.read.summary import SHOWN
 
     lines = []
     for process in list(summary.names["process"])[:6]:
@@ -208,8 +208,9 @@ def _about(facts: Mapping[str, Any]) -> str:
 
 
 def _distributions(summary: RecordingSummary) -> list[str]:
-    from ...heatmap.ticks import quantity
-    from ...recording.base.schema import LATENCY_BITS
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.store.base.schema import LATENCY_BITS
+
     from .show_trace import sizes
 
     lines = []
@@ -228,7 +229,7 @@ def _distributions(summary: RecordingSummary) -> list[str]:
 
 
 def _losses(summary: RecordingSummary) -> list[str]:
-    from ...heatmap.words import number
+    from iolab.recordings.heatmap.words import number
 
     lines = []
     for kind, counts in summary.losses.items():
@@ -254,7 +255,7 @@ def _losses(summary: RecordingSummary) -> list[str]:
 def _gaps(summary: RecordingSummary) -> list[str]:
     """What was not recorded, for how long, from when, and why: sources that share a gap in one
     line."""
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     together: dict[tuple[int, int | None, str], list[str]] = {}
     for gap in summary.unrecorded:
@@ -274,13 +275,13 @@ def _gaps(summary: RecordingSummary) -> list[str]:
 
 def _until(gap: Unrecorded) -> int | None:
     """End of a gap; None if it has not ended."""
-    from ...recording.base.intervals import EVER_NS
+    from iolab.recordings.store.base.intervals import EVER_NS
 
     return gap.until_ns if gap.until_ns < EVER_NS else None
 
 
 def _marks(summary: RecordingSummary) -> list[str]:
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     lines = []
     for mark in summary.marks[:SHOWN_MARKS]:
@@ -303,7 +304,7 @@ def _marks(summary: RecordingSummary) -> list[str]:
 
 
 def _size(summary: RecordingSummary) -> str:
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     bytes_per_event = (
         "" if summary.bytes_per_io is None else f", {summary.bytes_per_io:.1f} bytes an event"
@@ -314,8 +315,9 @@ def _size(summary: RecordingSummary) -> str:
 
 
 def _retention(summary: RecordingSummary) -> list[str]:
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios
+
     from ..record.words import lasting
 
     facts = summary.facts
@@ -334,7 +336,7 @@ def _retention(summary: RecordingSummary) -> list[str]:
 
 def _when(time_ns: int) -> str:
     """A time since the epoch in UTC; a small one is of a trace's own clock."""
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     if abs(time_ns) < 10**17:
         return quantity(time_ns, "ns")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..base.output import tell, tell_json
 
 if TYPE_CHECKING:
-    from ...recording.read.trace import Summary
+    from iolab.recordings.store.read.trace import Summary
 
 S = TypeVar("S")
 
@@ -20,7 +20,7 @@ PERCENTILES = ("50", "90", "99", "99.9", "99.99", "max")
 
 def is_trace(path: Path) -> bool:
     """Whether a path is a trace by its content; standard input can only be one."""
-    from ...recording.read.trace import STDIN, Trace
+    from iolab.recordings.store.read.trace import STDIN, Trace
 
     return path == STDIN or (
         path.is_file() and path.suffix != ".json" and Trace(path).detect() is not None
@@ -29,7 +29,7 @@ def is_trace(path: Path) -> bool:
 
 def show_trace(path: Path, style: str) -> None:
     """Print the summary of the trace at `path`; FormatError where it is none."""
-    from ...recording.read.trace import Trace
+    from iolab.recordings.store.read.trace import Trace
 
     tell_summary(Trace(path).summary(), style, as_json, _lines)
 
@@ -80,8 +80,8 @@ def as_json(summary: Summary) -> dict[str, Any]:
 
 
 def _lines(summary: Summary) -> list[str]:
-    from ...heatmap.ticks import quantity
-    from ...heatmap.words import ios, number
+    from iolab.recordings.heatmap.ticks import quantity
+    from iolab.recordings.heatmap.words import ios, number
 
     facts = summary.facts
     lines = [f"{summary.path}: {summary.format} trace, {ios(summary.events)}{_span(facts)}"]
@@ -114,7 +114,7 @@ def percentiles_text(
     values: Mapping[str, int], unit: str, shown: Sequence[str] = PERCENTILES
 ) -> str:
     """Percentiles by name with their unit, such as "p50 1.2 ms, max 3 ms"."""
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     return ", ".join(
         f"{'max' if key == 'max' else f'p{key}'} {quantity(values[key], unit)}"
@@ -125,7 +125,7 @@ def percentiles_text(
 
 def latency_lines(rows: Mapping[str, Mapping[str, int]]) -> list[str]:
     """A line for each value of a field: I/Os, and percentiles of their latency."""
-    from ...heatmap.words import number
+    from iolab.recordings.heatmap.words import number
 
     return [
         f"  {value:20} {number(row['count']):>12}  {percentiles_text(row, 'ns', ('50', '99', 'max'))}"
@@ -136,7 +136,7 @@ def latency_lines(rows: Mapping[str, Mapping[str, int]]) -> list[str]:
 def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:
     """Percentiles of sizes, that are the upper bounds of buckets, as their lower ones: I/Os are of
     4 KiB, not of the last byte before the next bucket. The largest is exact."""
-    from ... import _core
+    from iolab import _core
 
     return {
         key: value
@@ -147,7 +147,7 @@ def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:
 
 
 def _span(facts: Any) -> str:
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     if facts["first_ns"] is None or facts["last_ns"] is None:
         return ""
@@ -155,7 +155,7 @@ def _span(facts: Any) -> str:
 
 
 def _losses(facts: Any) -> list[str]:
-    from ...heatmap.words import number
+    from iolab.recordings.heatmap.words import number
 
     lines = []
     if facts["losses"]:

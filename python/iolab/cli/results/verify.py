@@ -14,7 +14,7 @@ from ..base.options import PATH, format_option
 from ..base.output import say, tell, tell_json
 
 if TYPE_CHECKING:
-    from ...integrity import Finding, Verification
+    from iolab.base.integrity import Finding, Verification
 
 MANY = 1000
 """Files beyond which it is said how far it is."""
@@ -67,7 +67,7 @@ def as_json(path: Path, found: Verification) -> dict[str, object]:
 
 def lines(path: Path, found: Verification) -> list[str]:
     """A line of what was read, then one for each finding."""
-    from ...heatmap.ticks import quantity
+    from iolab.recordings.heatmap.ticks import quantity
 
     head = f"{path}: {found.kind}, {_count_text(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
     older = [
@@ -101,7 +101,7 @@ def lines(path: Path, found: Verification) -> list[str]:
 def _advice(path: Path, derived: int) -> str:
     """How so many findings are repaired. A directory of another user is left as it is, even with
     `--repair`."""
-    from ...files import is_foreign
+    from iolab.base.files import is_foreign
 
     owner = f", run by its owner: {path} belongs to another user" if is_foreign(path) else ""
     return f"{_count_text(derived, 'finding')} can be rebuilt: iolab verify --repair{owner}"
@@ -119,9 +119,9 @@ def _count_text(number: int, word: str) -> str:
 
 
 def _verify(path: Path, repair: bool) -> Verification:
-    from ...recording.base.layout import is_recording
-    from ...results.open.verify import verify_results
-    from ...statistics.kept.verify import verify
+    from iolab.recordings.ask.kept.verify import verify
+    from iolab.recordings.store.base.layout import is_recording
+    from iolab.studies.results.open.verify import verify_results
 
     if is_recording(path):
         return verify(path, repair=repair, progress=_progress)

@@ -15,7 +15,7 @@ from ..base.options import PATH, names_option
 from ..base.output import say, tell
 
 if TYPE_CHECKING:
-    from ...server.http.serve import Listener
+    from iolab.output.server.http.serve import Listener
 
 PORT = 8750
 
@@ -85,11 +85,11 @@ def command(
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """
-    from ...server.alerts.commands import read_commands
-    from ...server.base.store import Store
-    from ...server.http import page
-    from ...server.http.actions import state_of_user
-    from ...server.http.serve import serve
+    from iolab.output.server.alerts.commands import read_commands
+    from iolab.output.server.base.store import Store
+    from iolab.output.server.http import page
+    from iolab.output.server.http.actions import state_of_user
+    from iolab.output.server.http.serve import serve
 
     page.check()
     state = state_of_user(Store(paths), read_commands(alert_commands))
@@ -99,8 +99,8 @@ def command(
 
 def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:
     """A socket that listens; without a requested port, any where the usual one is taken."""
-    from ...errors import RunError
-    from ...server.http.serve import LOCAL, listen
+    from iolab.base.errors import RunError
+    from iolab.output.server.http.serve import LOCAL, listen
 
     token = None if token_file is None else _token(token_file)
     try:
@@ -123,9 +123,9 @@ def _token(path: Path) -> str:
     """The token in a file that only the user can read."""
     import secrets
 
-    from ...errors import UsageError
-    from ...files import open_for_writing
-    from ...server.alerts.commands import owners
+    from iolab.base.errors import UsageError
+    from iolab.base.files import open_for_writing
+    from iolab.output.server.alerts.commands import owners
 
     try:
         number = open_for_writing(path, os.O_RDWR | os.O_CREAT, mode=0o600)

@@ -18,13 +18,13 @@ from ..base.signals import signals_interrupt
 from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
-    from ...hosts.kinds.rig import RigHost
-    from ...hosts.ssh.host import SshHost
-    from ...results.open.results import Results
-    from ...run.builds.ab import Ab, AbRequest
-    from ...study.adapt import Changes
-    from ...study.file.load import Study
-    from ...targets.base import Permissions
+    from iolab.hosts.kinds.rig import RigHost
+    from iolab.hosts.ssh.host import SshHost
+    from iolab.studies.plan.adapt import Changes
+    from iolab.studies.plan.file.load import Study
+    from iolab.studies.results.open.results import Results
+    from iolab.studies.run.builds.ab import Ab, AbRequest
+    from iolab.studies.targets.base import Permissions
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Machine:
 @group_options(
     options="cli.study.options:ChangeOptions",
     machine="cli.study.ab:Machine",
-    permissions="targets.base:Permissions",
+    permissions="studies.targets.base:Permissions",
 )
 def command(
     study: Path | None,
@@ -99,8 +99,9 @@ def command(
     are built and run there. The directory gets results/, report.html and summary.md. Ctrl-C keeps
     what is done, and --resume continues at any stage; the machine stays up in between.
     """
-    from ...errors import IolabError, UsageError
-    from ...run.builds.ab import Ab, ab_study
+    from iolab.base.errors import IolabError, UsageError
+    from iolab.studies.run.builds.ab import Ab, ab_study
+
     from .command import ask_trust
 
     if resume:
@@ -160,11 +161,11 @@ def _tell_rest(ab: Ab) -> None:
 
 def _request(study: Path, options: ChangeOptions, machine: Machine) -> AbRequest:
     """The comparison by the options of the command."""
-    from ...errors import UsageError
-    from ...hosts.kinds.parse import ssh_host_named
-    from ...rigs.source_tree import with_absolute_paths
-    from ...run.builds.ab import AbRequest, machine_name
-    from ...study.file.load import has_builds
+    from iolab.base.errors import UsageError
+    from iolab.hosts.kinds.parse import ssh_host_named
+    from iolab.hosts.rigs.source_tree import with_absolute_paths
+    from iolab.studies.plan.file.load import has_builds
+    from iolab.studies.run.builds.ab import AbRequest, machine_name
 
     sources = tuple(map(with_absolute_paths, options.builds))
     is_of_program = has_builds(study)
@@ -187,8 +188,9 @@ def _measure(
 ) -> int:
     """Make the builds, start the machine, if there is one, and run what is missing; the exit
     code."""
-    from ...errors import RunError
-    from ...study.file.rig_tables import RigTable
+    from iolab.base.errors import RunError
+    from iolab.studies.plan.file.rig_tables import RigTable
+
     from .progress import Bar
 
     bar = Bar()
@@ -213,10 +215,11 @@ def _measure(
 
 def _write(ab: Ab) -> None:
     """Write the report and the summary."""
-    from ...files import write_atomically
-    from ...report.build import build_page
-    from ...report.pull_request import pull_request_markdown
-    from ...report.words.phrases import SPACE
+    from iolab.base.files import write_atomically
+    from iolab.output.report.build import build_page
+    from iolab.output.report.pull_request import pull_request_markdown
+    from iolab.output.report.words.phrases import SPACE
+
     from ..base.options import open_results
 
     results = open_results(ab.results)
@@ -265,7 +268,7 @@ def _build_facts(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _program_facts(results: Results, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Facts of the builds of a program, by the evidence of the runs."""
-    from ...results.evidence.model import PROGRAM_BUILD
+    from iolab.studies.results.evidence.model import PROGRAM_BUILD
 
     facts: dict[str, dict[str, str]] = {name: {} for name in names}
     for run in results.runs:
@@ -292,7 +295,7 @@ def _program_facts(results: Results, names: Sequence[str]) -> dict[str, dict[str
 
 def _machine_facts(ab: Ab) -> tuple[dict[str, str], bool]:
     """Facts of the machine of the last runs, and whether its CPU is emulated."""
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
 
     state = ab.machine
     if state is None:  # begun with an older version

@@ -16,9 +16,9 @@ from ..base.output import on_terminal, say, tell, tell_json
 from .options import DESTRUCTIVE, ONLY, REPETITIONS, RUNTIME, TARGET, TRUST, WORKLOAD, ChangeOptions
 
 if TYPE_CHECKING:
-    from ...hosts.base.host import Host
-    from ...run.study import How
-    from ...study.file.load import Study
+    from iolab.hosts.base.host import Host
+    from iolab.studies.plan.file.load import Study
+    from iolab.studies.run.study import How
 
 
 _DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
@@ -34,7 +34,7 @@ class Preview:
 
     def check(self) -> None:
         """UsageError for a format without a plan."""
-        from ...errors import UsageError
+        from iolab.base.errors import UsageError
 
         if self.style != "text" and not self.dry_run:
             raise UsageError(
@@ -140,7 +140,7 @@ class Preview:
 )
 @group_options(
     options="cli.study.options:ChangeOptions",
-    how="run.study:How",
+    how="studies.run.study:How",
     preview="cli.study.command:Preview",
 )
 def command(
@@ -158,9 +158,10 @@ def command(
     Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept,
     and --resume continues.
     """
-    from ...errors import UsageError
-    from ...results.open.multi_host import host_words, read_hosts
-    from ...study.file.load import load_study, target_host
+    from iolab.base.errors import UsageError
+    from iolab.studies.plan.file.load import load_study, target_host
+    from iolab.studies.results.open.multi_host import host_words, read_hosts
+
     from . import hosts as run_hosts
 
     changes = options.changes()
@@ -196,8 +197,8 @@ def command(
 def _dry_run_on_one(
     study: Path, output: Path | None, host: Host, how: How, style: str, trust: bool
 ) -> int:
-    from ...study.file.load import load_study
-    from ...study.file.trust import require_trust
+    from iolab.studies.plan.file.load import load_study
+    from iolab.studies.plan.file.trust import require_trust
 
     loaded = load_study(study, how.changes, host=host)
     if loaded.hosts:
@@ -208,12 +209,13 @@ def _dry_run_on_one(
 def _on_one(
     study: Path, output: Path | None, host: Host, how: How, trust: bool, install_resume: bool
 ) -> int:
-    from ...errors import RunError
-    from ...hosts.kinds.local import LocalHost
-    from ...run.resuming.unit import ResumeUnit, resume_arguments
-    from ...run.study import run_study
-    from ...study.file.load import load_study
-    from ...study.file.trust import is_trusted
+    from iolab.base.errors import RunError
+    from iolab.hosts.kinds.local import LocalHost
+    from iolab.studies.plan.file.load import load_study
+    from iolab.studies.plan.file.trust import is_trusted
+    from iolab.studies.run.resuming.unit import ResumeUnit, resume_arguments
+    from iolab.studies.run.study import run_study
+
     from .progress import Bar
 
     loaded = load_study(study, how.changes, host=host)
@@ -259,7 +261,8 @@ def _on_one(
 
 def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: How) -> int:
     """0, or 1 where it couldn't be done here now."""
-    from ...run.dry_run import preview
+    from iolab.studies.run.dry_run import preview
+
     from .plan_text import plan_lines
 
     plan = preview(
@@ -276,7 +279,7 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
 def ask_trust(study: Study, trust: bool) -> bool:
     """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
     question that is asked now."""
-    from ...study.file.trust import (
+    from iolab.studies.plan.file.trust import (
         describe_commands,
         is_trusted,
         remember,

@@ -8,23 +8,24 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...untrusted_text import visible
+from iolab.base.untrusted_text import visible
+
 from ..base.output import say, tell, tell_json
 from .plan_text import plan_lines
 
 if TYPE_CHECKING:
-    from ...errors import IolabError
-    from ...hosts.base.host import Host
-    from ...run.study import How
-    from ...study.file.load import Study
+    from iolab.base.errors import IolabError
+    from iolab.hosts.base.host import Host
+    from iolab.studies.plan.file.load import Study
+    from iolab.studies.run.study import How
 
 INTERRUPTED = 130
 
 
 def open_hosts(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
     """Hosts by name, closed with the stack; UsageError for a host that is given twice."""
-    from ...errors import UsageError
-    from ...hosts.kinds.parse import host_named
+    from iolab.base.errors import UsageError
+    from iolab.hosts.kinds.parse import host_named
 
     hosts: dict[str, Host] = {}
     for text in words:
@@ -43,7 +44,7 @@ def open_hosts(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
 def place(study: Path, output: Path | None) -> Path:
     """Where a study's results go: where a user said, else results/NAME. StudyError where the file
     can't be read."""
-    from ...study.file.load import study_name
+    from iolab.studies.plan.file.load import study_name
 
     return output if output is not None else Path("results") / study_name(study)
 
@@ -53,8 +54,8 @@ def loaded_on(
 ) -> tuple[dict[str, Study], dict[str, IolabError]]:
     """The study as it comes out on each host, and why it doesn't on those that can't be reached;
     StudyError for a wrong one."""
-    from ...errors import RunError, UsageError
-    from ...study.file.load import load_study
+    from iolab.base.errors import RunError, UsageError
+    from iolab.studies.plan.file.load import load_study
 
     studies: dict[str, Study] = {}
     ends: dict[str, IolabError] = {}
@@ -88,7 +89,7 @@ def print_plans(
 ) -> int:
     """What would be done on each host; the worst exit code, at least 1 where it couldn't be done on
     one of them now."""
-    from ...run.dry_run import preview
+    from iolab.studies.run.dry_run import preview
 
     plans: dict[str, Any] = {}
     refused = False
@@ -117,8 +118,9 @@ def run_all(
     """Do it on each host that is there; the worst exit code."""
     from dataclasses import replace
 
-    from ...errors import RunError
-    from ...run.hosts import forget_if_unused, run_on_hosts
+    from iolab.base.errors import RunError
+    from iolab.studies.run.hosts import forget_if_unused, run_on_hosts
+
     from .progress import Bar, Words, shared_progress
 
     if not studies:

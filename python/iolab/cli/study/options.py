@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ...study.adapt import Changes
+    from iolab.studies.plan.adapt import Changes
 
 
 class Runtime(click.ParamType):  # type: ignore[type-arg]
@@ -19,8 +19,8 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The text, once it reads as more than nothing."""
-        from ...errors import UsageError
-        from ...units import parse_fio_time
+        from iolab.base.errors import UsageError
+        from iolab.base.units import parse_fio_time
 
         try:
             if parse_fio_time(value) <= 0:
@@ -87,8 +87,8 @@ class ChangeOptions:
 
     def changes(self) -> Changes:
         """The changes; UsageError where an option is wrong."""
-        from ...rigs.source_tree import with_absolute_paths
-        from ...study.adapt import Changes, parse_only, parse_target
+        from iolab.hosts.rigs.source_tree import with_absolute_paths
+        from iolab.studies.plan.adapt import Changes, parse_only, parse_target
 
         return Changes(
             only=parse_only(self.only),

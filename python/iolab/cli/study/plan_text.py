@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...compare.axes import axis_text
-from ...study.cells.expressions import takes_size
-from ...study.file.trust import describe_commands
-from ...units import format_quantity
-from ...untrusted_text import visible
+from iolab.base.units import format_quantity
+from iolab.base.untrusted_text import visible
+from iolab.studies.compare.axes import axis_text
+from iolab.studies.plan.cells.expressions import takes_size
+from iolab.studies.plan.file.trust import describe_commands
+
 from .progress import clock_text, count_text
 
 if TYPE_CHECKING:
-    from ...run.dry_run import Preview, TargetPreview
+    from iolab.studies.run.dry_run import Preview, TargetPreview
 
 
 def plan_lines(plan: Preview) -> Iterator[str]:

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from ...compare.axes import axis_text
-from ...units import format_number
-from ...untrusted_text import visible
+from iolab.base.units import format_number
+from iolab.base.untrusted_text import visible
+from iolab.studies.compare.axes import axis_text
+
 from ..base.output import hush
 
 if TYPE_CHECKING:
-    from ...run.progress import Outcome, Status
-    from ...study.cells.plan import Plan, PlannedRun
-    from ...study.file.load import Study
+    from iolab.studies.plan.cells.plan import Plan, PlannedRun
+    from iolab.studies.plan.file.load import Study
+    from iolab.studies.run.progress import Outcome, Status
 
 
 _DEVICE_RATE = "device.iops"

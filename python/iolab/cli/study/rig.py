@@ -16,10 +16,10 @@ from ..base.output import say, tell, tell_json
 from ..base.signals import signals_interrupt
 
 if TYPE_CHECKING:
-    from ...hosts.kinds.rig import RigState
-    from ...rigs.builds import BuildRecord
-    from ...rigs.kernels import KernelRecord
-    from ...rigs.network import Link
+    from iolab.hosts.kinds.rig import RigState
+    from iolab.hosts.rigs.builds import BuildRecord
+    from iolab.hosts.rigs.kernels import KernelRecord
+    from iolab.hosts.rigs.network import Link
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg]
@@ -29,8 +29,8 @@ class _Size(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """A size of more than nothing."""
-        from ...errors import UsageError
-        from ...units import parse_fio_size
+        from iolab.base.errors import UsageError
+        from iolab.base.units import parse_fio_size
 
         try:
             size = parse_fio_size(value)
@@ -50,8 +50,8 @@ class _Delay(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Seconds, more than none and at most 10."""
-        from ...errors import UsageError
-        from ...units import parse_fio_time
+        from iolab.base.errors import UsageError
+        from iolab.base.units import parse_fio_time
 
         try:
             seconds = parse_fio_time(value)
@@ -109,12 +109,12 @@ def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...], host: str
 
     With --host only the builds are made, on that machine, by the scripts of the rig.
     """
-    from ...hosts.kinds.parse import ssh_host_named
-    from ...rigs.builds import build_rig
-    from ...rigs.host_builds import HostBuildMaker
-    from ...rigs.kernels import parse_kernel
-    from ...rigs.recipe import find_rig
-    from ...rigs.source_tree import parse_request
+    from iolab.hosts.kinds.parse import ssh_host_named
+    from iolab.hosts.rigs.builds import build_rig
+    from iolab.hosts.rigs.host_builds import HostBuildMaker
+    from iolab.hosts.rigs.kernels import parse_kernel
+    from iolab.hosts.rigs.recipe import find_rig
+    from iolab.hosts.rigs.source_tree import parse_request
 
     requests = [parse_request(text) for text in builds]
     kernel_requests = [parse_kernel(text) for text in kernels]
@@ -140,7 +140,7 @@ def build(rig: str, builds: tuple[str, ...], kernels: tuple[str, ...], host: str
 
 
 def _check_host_options(builds: tuple[str, ...], kernels: tuple[str, ...]) -> None:
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     if kernels:
         raise UsageError(
@@ -164,11 +164,11 @@ def _check_host_options(builds: tuple[str, ...], kernels: tuple[str, ...]) -> No
 def builds(rig: str, delete: str | None, host: str | None, style: str) -> int:
     """List builds of your own: sources, patches, version, compiler, and how the sources were
     configured."""
-    from ...hosts.kinds.parse import ssh_host_named
-    from ...hosts.kinds.rig import rig_home
-    from ...rigs.builds import delete_build, records
-    from ...rigs.host_builds import HostBuilds
-    from ...rigs.recipe import find_rig
+    from iolab.hosts.kinds.parse import ssh_host_named
+    from iolab.hosts.kinds.rig import rig_home
+    from iolab.hosts.rigs.builds import delete_build, records
+    from iolab.hosts.rigs.host_builds import HostBuilds
+    from iolab.hosts.rigs.recipe import find_rig
 
     programs: dict[str, list[str]] = {}
     if host is not None:
@@ -218,9 +218,9 @@ def _build_words(record: BuildRecord) -> str:
 @_FORMAT
 def kernels(rig: str, delete: str | None, style: str) -> int:
     """List the kernels that were added to a rig."""
-    from ...hosts.kinds.rig import rig_home
-    from ...rigs.kernels import delete_kernel, kernel_records
-    from ...rigs.recipe import find_rig
+    from iolab.hosts.kinds.rig import rig_home
+    from iolab.hosts.rigs.kernels import delete_kernel, kernel_records
+    from iolab.hosts.rigs.recipe import find_rig
 
     home = rig_home(find_rig(rig).name)
     if delete is not None:
@@ -239,9 +239,9 @@ def kernels(rig: str, delete: str | None, style: str) -> int:
 def check(rig: str) -> int:
     """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the
     reason if it cannot."""
-    from ...rigs.build import Builder
-    from ...rigs.qemu import check_program
-    from ...rigs.recipe import find_rig
+    from iolab.hosts.rigs.build import Builder
+    from iolab.hosts.rigs.qemu import check_program
+    from iolab.hosts.rigs.recipe import find_rig
 
     check_program()
     missing = Builder(find_rig(rig), say).check()
@@ -339,11 +339,11 @@ def check(rig: str) -> int:
 )
 def up(rig: str, name: str | None, count: int | None, **more: Any) -> int:
     """Start a machine, or several, and wait until they accept connections."""
-    from ...errors import UsageError
-    from ...rigs.machine import up as start
-    from ...rigs.recipe import find_rig
-    from ...run.builds.ab import machine_options
-    from ...study.file.rig_tables import RigTable
+    from iolab.base.errors import UsageError
+    from iolab.hosts.rigs.machine import up as start
+    from iolab.hosts.rigs.recipe import find_rig
+    from iolab.studies.plan.file.rig_tables import RigTable
+    from iolab.studies.run.builds.ab import machine_options
 
     recipe = find_rig(rig)
     if count is not None and name is None:
@@ -370,7 +370,7 @@ def up(rig: str, name: str | None, count: int | None, **more: Any) -> int:
 
 def _check_name(name: str, kind: str) -> str:
     """The name; UsageError where it is none."""
-    from ...errors import UsageError
+    from iolab.base.errors import UsageError
 
     plain = name.replace("-", "").replace("_", "").replace(".", "")
     if not (plain.isascii() and plain.isalnum()) or name.startswith((".", "-")) or len(name) > 48:
@@ -382,8 +382,8 @@ def _check_name(name: str, kind: str) -> str:
 
 def _link(network: str | None, mbps: int | None, delay: float | None) -> Link | None:
     """The link that the options describe; None without a network."""
-    from ...errors import UsageError
-    from ...rigs.network import Link
+    from iolab.base.errors import UsageError
+    from iolab.hosts.rigs.network import Link
 
     if network is None:
         if mbps is not None or delay is not None:
@@ -401,8 +401,8 @@ def _link(network: str | None, mbps: int | None, delay: float | None) -> Link | 
 @_FORMAT
 def list_machines(style: str) -> int:
     """List the machines that were started, and their networks."""
-    from ...hosts.kinds.rig import machines
-    from ...rigs.network import networks
+    from iolab.hosts.kinds.rig import machines
+    from iolab.hosts.rigs.network import networks
 
     states, nets = machines(), networks()
     if style == "json":
@@ -429,8 +429,8 @@ def list_machines(style: str) -> int:
 
 
 def _machine_line(state: RigState) -> str:
-    from ...hosts.kinds.rig import OWN_KERNEL
-    from ...units import format_quantity
+    from iolab.base.units import format_quantity
+    from iolab.hosts.kinds.rig import OWN_KERNEL
 
     limits = [
         f"{state.disk_iops} IOPS" if state.disk_iops else "",
@@ -463,7 +463,7 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
     """Run a command in a machine, or a shell."""
     import subprocess
 
-    from ...rigs.machine import command_line_of
+    from iolab.hosts.rigs.machine import command_line_of
 
     return subprocess.run(command_line_of(name, words), check=False, env=os.environ).returncode
 
@@ -474,10 +474,10 @@ def ssh(name: str, words: tuple[str, ...]) -> int:
 @click.option("--network", metavar="NETWORK", help="Every machine of a private network.")
 def down(names: tuple[str, ...], everything: bool, network: str | None) -> int:
     """Stop machines and delete their disks. A network ends with its last machine."""
-    from ...errors import UsageError
-    from ...hosts.kinds.rig import machines
-    from ...rigs.machine import down as end
-    from ...rigs.network import end_unused, find_network
+    from iolab.base.errors import UsageError
+    from iolab.hosts.kinds.rig import machines
+    from iolab.hosts.rigs.machine import down as end
+    from iolab.hosts.rigs.network import end_unused, find_network
 
     members: list[str] = []
     if everything:

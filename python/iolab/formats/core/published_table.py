@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import FormatError, IolabError
-from ...metrics import find
-from ...units import BASE, unit
+from iolab.base.errors import FormatError, IolabError
+from iolab.base.metrics import find
+from iolab.base.units import BASE, unit
 
 REQUIRED = ("variant", "metric", "value", "unit")
 KNOWN = (*REQUIRED, "repetition")

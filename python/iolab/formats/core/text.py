@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import codecs
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
 
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 

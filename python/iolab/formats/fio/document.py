@@ -14,7 +14,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.text import decode
 from .messages import NORMAL_OUTPUT, is_normal_output
 

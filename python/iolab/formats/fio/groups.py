@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from ...errors import UsageError
-from ...units import parse_fio_time
+from iolab.base.errors import UsageError
+from iolab.base.units import parse_fio_time
+
 from ..core.tables import FioJob, FioOutput
 
 _MOST_NAMES = 4

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import FioDirection, FioJob, FioOutput
 from ..core.text import looks_binary
 from .document import read_documents

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import FioLogTable
 from ..core.text import decode, looks_binary
 

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ... import _core
-from ...errors import UsageError
+from iolab import _core
+from iolab.base.errors import UsageError
+
 from ..core.tables import FioDirection, FioJob, FioOutput, Latency
 
 _DEFAULT_PERCENTS = (

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import FioLogTable, Floats
 
 OPERATION_NAMES = ("read", "write", "trim", "sync")

@@ -14,7 +14,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import FioDirection, FioJob, FioOutput, Latency
 from ..core.text import decode, looks_binary
 from .messages import NORMAL_OUTPUT, is_normal_output

@@ -17,7 +17,8 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from ..core.tables import Floats, HostTable
 from .counters_log import Reading, detect_log, read_log
 from .host_columns import Column, host_table

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import Floats
 from ..core.text import decode
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from ..core.tables import Floats
 from .counter_set import CounterSet, Files, Measured
 from .counters_log import Reading, numbers_of

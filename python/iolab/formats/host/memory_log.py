@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from .counter_set import CounterSet, Files, Measured
 from .counters_log import Reading
 from .host_columns import Column, gauge, whole_numbers

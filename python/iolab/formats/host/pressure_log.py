@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from .counter_set import CounterSet, Files, Measured
 from .counters_log import Reading
 from .host_columns import Column, rate

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import re
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import DeviceTable
 from ..core.text import decode, looks_binary
 from .columns import ILLUMOS, Column

@@ -15,7 +15,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import DeviceTable
 from ..core.text import decode
 from .columns import SYSSTAT, true_bandwidths

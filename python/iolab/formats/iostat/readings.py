@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import DeviceSamples, DeviceTable, Floats
 from .columns import Column
 from .stamps import epoch_ns, interval_of

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.tables import DeviceTable, Floats
 from ..core.text import decode, looks_binary
 from .columns import SYSSTAT, true_bandwidths

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.text import decode, looks_binary
 from .stacks import StackTable
 

@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ...errors import FormatError
+from iolab.base.errors import FormatError
+
 from ..core.text import decode, looks_binary
 from .stacks import KERNEL, StackTable
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._core import grid_bounds
-from ...metrics import Metric
+from iolab._core import grid_bounds
+from iolab.base.metrics import Metric
+
 from ..core.tables import Floats, HostTable
 from ..host.counter_set import Curve, HostLog, Measured
 from ..host.counters_log import read_log

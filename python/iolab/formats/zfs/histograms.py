@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core import take_over_log2
+from iolab._core import take_over_log2
+
 from ..core.tables import Floats, HostTable
 from ..host.counters_log import Damage, Reading, times_of
 from ..host.host_columns import Column, host_table

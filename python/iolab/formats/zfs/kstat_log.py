@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from ..core.tables import Floats, HostTable
 from ..host.counter_set import CounterSet, Curve, Files, Measured, Summary
 from ..host.counters_log import Reading

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics import Metric
+from iolab.base.metrics import Metric
+
 from ..core.tables import Floats, HostTable
 from ..host.counter_set import Curve, HostLog, Measured, Summary
 from ..host.counters_log import Reading, read_log

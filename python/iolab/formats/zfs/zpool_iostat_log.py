@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...errors import FormatError
-from ...metrics import PLURALS, Metric
+from iolab.base.errors import FormatError
+from iolab.base.metrics import PLURALS, Metric
+
 from ..core.tables import HostTable
 from ..core.text import decode
 from ..host.counter_set import Curve, HostLog, Measured, Summary

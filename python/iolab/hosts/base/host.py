@@ -14,7 +14,7 @@ from pathlib import Path
 from signal import Signals
 from typing import Literal, Protocol
 
-from ...errors import RunError
+from iolab.base.errors import RunError
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from ...errors import UsageError
-from ...units import parse_fio_size, parse_fio_time
+from iolab.base.errors import UsageError
+from iolab.base.units import parse_fio_size, parse_fio_time
 
 
 class Options(BaseModel):

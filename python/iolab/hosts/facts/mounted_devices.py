@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import RunError
+from iolab.base.errors import RunError
+
 from ..base.host import Host, text_or_none
 from .block_devices import active_choice
 from .mounts import Mount

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 
-from ...clock import FakeClock
-from ...errors import RunError
+from iolab.base.clock import FakeClock
+from iolab.base.errors import RunError
+
 from ..base.host import SAME_CLOCK, Completed, Offset
 from ..base.options import Options
 from ..base.orphans import well_formed

@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ...errors import RunError
+from iolab.base.errors import RunError
+
 from ..base.host import FROZEN, SAME_CLOCK, Completed, HungError, Offset
 from ..base.kmsg import Kmsg
 from ..base.options import Options

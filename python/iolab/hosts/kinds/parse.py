@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ... import registry
-from ...errors import UsageError
+from iolab.base import registry
+from iolab.base.errors import UsageError
+
 from ..base.host import Host
 from ..base.options import Options
 from ..ssh.host import SshHost

@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ...errors import RunError
+from iolab.base.errors import RunError
+
 from ..base.options import Options
 from ..base.orphans import start_ticks
 from ..ssh.channel import Destination

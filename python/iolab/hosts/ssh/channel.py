@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import RunError
+from iolab.base.errors import RunError
+
 from ..base.host import FROZEN, HungError
 
 OLDEST_PYTHON = (3, 9)

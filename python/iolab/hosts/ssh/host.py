@@ -22,7 +22,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from ...errors import RunError, UsageError
+from iolab.base.errors import RunError, UsageError
+
 from ..base.host import FROZEN, Completed, HungError, Offset
 from ..base.options import Options
 from ..base.orphans import start_ticks

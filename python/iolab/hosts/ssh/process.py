@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from signal import Signals
 from typing import Any, Protocol
 
-from ...errors import RunError
+from iolab.base.errors import RunError
+
 from .channel import Channel, HostLost
 from .remote_paths import mirror_root, work_place
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Percentiles over repetitions: counts are added, and the interval comes from resampling
+repetitions.
+
+A percentile of a mean of percentiles is none. What repetitions measured is pooled by adding their
+histograms on the one grid; how well the pooled percentile is known depends on how much the
+repetitions differ, not on how many I/Os they had: a million I/Os of one run share one run's luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from iolab import _core
+
+Histogram = tuple[Sequence[int] | NDArray[np.uint32], Sequence[int] | NDArray[np.uint64]]
+"""(ascending grid indices, counts) of one repetition."""
+
+
+def pooled_quantiles(
+    histograms: Sequence[Histogram],
+    bits: int,
+    quantiles: Sequence[float],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 400,
+    seed: int = 8086,
+) -> list[tuple[float | None, float | None, float | None]]:
+    """Quantiles of the summed counts, each with an interval over repetitions.
+
+    Repetitions are drawn with replacement; the spread of the logarithms of what the draws give is
+    the standard error, and Student's t with one degree of freedom less than repetitions makes it an
+    interval, both corrected for few of them (the spread of draws is too small by sqrt((n - 1) /
+    n)). The plain percentile interval can't reach beyond the repetitions' own range, which for
+    three of them holds a median's truth in three cases of four only; `docs/method/comparison.md`
+    has what this one covers.
+
+    Args:
+        histograms: one per repetition, on the grid of `bits` bits; a repetition without counts is
+        left out. quantiles: 0 to 1.
+        resamples: drawn with `seed`, so that the same data give the same interval.
+
+    Returns:
+        (value, low, high) per quantile, in the grid's unit (nanoseconds); the value is the upper
+        bound of a bucket. low and high are None for a single repetition, and all three where
+        nothing was counted.
+
+    Source: Efron & Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 12; for
+    few values Hesterberg (2015), "What Teachers Should Know About the Bootstrap", section 3.3.
+
+    Raises:
+        ValueError: indices do not ascend, lengths differ, a count is negative, or a quantile or the
+        confidence is out of
+            range.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError("confidence must be between 0 and 1")
+    counted = [_check(histogram) for histogram in histograms]
+    counted = [(indices, counts) for indices, counts in counted if counts.sum() > 0]
+    if not counted:
+        _core.quantiles([], [], list(quantiles), bits)
+        return [(None, None, None)] * len(quantiles)
+    every = np.unique(np.concatenate([indices for indices, _ in counted]))
+    table = np.zeros((len(counted), len(every)), dtype=np.int64)
+    for row, (indices, counts) in zip(table, counted, strict=True):
+        row[np.searchsorted(every, indices)] = counts
+    values = _read(every, table.sum(axis=0), bits, quantiles)
+    n = len(counted)
+    if n == 1:
+        return [(value, None, None) for value in values]
+    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
+    spread = np.array([_read(every, weights @ table, bits, quantiles) for weights in draws])
+    # One nanosecond more keeps the logarithm of an empty latency finite and moves nothing else.
+    logs = np.log1p(spread)
+    half = (
+        float(special.stdtrit(n - 1, (1 + confidence) / 2))
+        * math.sqrt(n / (n - 1))
+        * logs.std(axis=0, ddof=1)
+    )
+    middle = np.log1p(values)
+    with np.errstate(over="ignore"):
+        lows, highs = np.expm1(np.maximum(middle - half, 0.0)), np.expm1(middle + half)
+    return [
+        (value, min(float(low), value), max(float(high), value))
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]
+
+
+def _check(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    indices, counts = (np.asarray(part).astype(np.int64) for part in histogram)
+    if indices.shape != counts.shape or indices.ndim != 1:
+        raise ValueError("as many counts as indices are needed")
+    if (np.diff(indices) <= 0).any() or (indices < 0).any():
+        raise ValueError("indices must ascend")
+    if (counts < 0).any():
+        raise ValueError("a count is not negative")
+    return indices, counts
+
+
+def _read(
+    indices: NDArray[np.int64], counts: NDArray[np.int64], bits: int, quantiles: Sequence[float]
+) -> list[float]:
+    """Quantiles by the core, which alone knows the grid. There is at least one count."""
+    quantile_values = _core.quantiles(indices.tolist(), counts.tolist(), list(quantiles), bits)
+    return [float(value) for value in quantile_values if value is not None]

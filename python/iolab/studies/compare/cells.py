@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One cell of one arm, and the pairing of two arms: block by block, or session by session."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iolab.base.metrics import Metric
+from iolab.base.stats.means import log_mean_interval, mean_interval
+from iolab.base.verdict import Level
+
+from ..results.evidence.model import SESSION, Run
+from .axes import Axes, key_of
+from .model import Estimate, Key
+
+Pair = tuple[Run, Run]
+SessionKey = tuple[object, ...]
+"""Boot id, or results directory and host, and which stretch of these it is."""
+
+Sessions = dict[SessionKey, list[Run]]
+
+
+def takes_turns(first: Sequence[Run], second: Sequence[Run], pairs: Sequence[Pair]) -> bool:
+    """Whether pairs of two arms are blocks, so that both runs of a pair share a session.
+
+    Runs of a study in sessions never are, nor runs of different results directories. Runs that iolab made in one results directory
+    always are: the study's order is made of blocks. Imported runs are, where fio's times do not
+    contradict: the pairs of one host follow each other, and none begins before another has ended.
+    """
+    sources = [{run.results for run in arm} for arm in (first, second)]
+    if first and second and sources[0].isdisjoint(sources[1]):
+        return False
+    if any(SESSION in run.plan.extra for run in (*first, *second)):
+        return False
+    if not has_foreign_order((*first, *second)) or has_unknown_order((*first, *second)):
+        return True
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        times = [time for run in pair if (time := middle(run)) is not None]
+        spans.setdefault(pair[0].plan.host, []).append((min(times), max(times)))
+    return all(
+        earlier[1] < later[0]
+        for host in spans.values()
+        for earlier, later in pairwise(sorted(host))
+    )
+
+
+def has_foreign_order(runs: Iterable[Run]) -> bool:
+    """Whether the order of the runs is known from their times only: that of imported runs."""
+    return any(run.plan.status == "imported" for run in runs)
+
+
+def has_unknown_order(runs: Iterable[Run]) -> bool:
+    """Whether a run has no time, or the same time as another one."""
+    times = [(run.plan.host, middle(run)) for run in runs]
+    return any(time is None for _, time in times) or len(set(times)) < len(times)
+
+
+def middle(run: Run) -> int | None:
+    """The middle of the run's window, realtime nanoseconds; None where it has no times."""
+    return None if run.window is None else sum(run.window) // 2
+
+
+def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, Sessions]:
+    """The sessions of two arms.
+
+    Runs belong together that have the same session of one study and the same boot id. Without a
+    session these have the same boot id, or else the same results directory and host.
+    Of these, in the order of their times, each contiguous stretch of one arm is a session.
+    """
+    groups: dict[tuple[str, ...], list[tuple[int, Run]]] = {}
+    for arm, runs in enumerate((first, second)):
+        for run in runs:
+            name: tuple[str, ...] = ("results", run.results, run.plan.host)
+            if run.boot:
+                name = ("boot", run.boot)
+            if SESSION in run.plan.extra:
+                session = str(run.plan.extra[SESSION])
+                name = ("session", run.results, run.plan.host, run.boot, session)
+            groups.setdefault(name, []).append((arm, run))
+    sessions: tuple[Sessions, Sessions] = ({}, {})
+    for name, group in groups.items():
+        if not has_unknown_order(run for _, run in group):
+            group.sort(key=lambda member: middle(member[1]) or 0)
+        stretch, last = 0, group[0][0]
+        for arm, run in group:
+            stretch += arm != last
+            last = arm
+            sessions[arm].setdefault((*name, stretch), []).append(run)
+    return sessions
+
+
+def is_alternating(first: Iterable[Run], second: Iterable[Run]) -> bool:
+    """Whether not all runs of one arm were before those of the other; True where times are missing."""
+    times = [[middle(run) for run in arm] for arm in (first, second)]
+    known_times = [[time for time in arm if time is not None] for arm in times]
+    if not all(known_times):
+        return True
+    return min(known_times[0]) < max(known_times[1]) and min(known_times[1]) < max(known_times[0])
+
+
+BlockKey = tuple[object, ...]
+"""What must agree for two runs to be a pair: results directory, block, host, levels of ignored
+factors, and which of equals it is."""
+
+SessionValues = dict[SessionKey, list[float]]
+"""The values of the runs of each session."""
+
+
+@dataclass
+class ArmCell:
+    """Runs of one variant at one place. `valid` maps what makes a pair to (value, run); `left_out`
+    are the others."""
+
+    valid: dict[BlockKey, tuple[float, Run]] = field(default_factory=dict)
+    left_out: dict[BlockKey, Run] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[Run]:
+        """Runs that count, in block order."""
+        return [run for _, run in self.valid.values()]
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether an offered rate was not reached in one of them."""
+        return any(run.verdict.has("saturated") for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two arms of one cell. Where they took turns, the unit of repetition is the block; where they
+    did not, it is the session.
+
+    Attributes:
+        differences: (of logarithms, or plain) per block, shape (pairs,); blocks: their keys.
+        dropped: blocks where one side is INVALID, missing or without the metric; without: those of
+        them that left for the metric alone. zero: whether a value of zero forbids a ratio.
+        sessions: where the arms did not take turns: of the baseline and of the variant the values
+        (logarithms, or plain) of each session. is_by_sessions: whether the arms did not take turns;
+        then there are no differences, and `dropped` counts runs. is_alternating: whether sessions of
+        one arm were not all before those of the other. is_order_known: whether the times of the runs
+        are known, where only these state their order.
+    """
+
+    differences: NDArray[np.float64]
+    blocks: tuple[BlockKey, ...]
+    dropped: int
+    without: int = 0
+    zero: bool = False
+    sessions: tuple[SessionValues, SessionValues] | None = None
+    is_alternating: bool = True
+    is_by_sessions: bool = False
+    is_order_known: bool = True
+
+    @property
+    def has_change(self) -> bool:
+        """Whether a change can be stated."""
+        return self.sessions is not None or len(self.differences) > 0
+
+
+def collect(
+    runs: Iterable[Run], metric: Metric, axes: Axes
+) -> dict[tuple[Key, Key, Key, str], ArmCell]:
+    """Every arm's cells by table, row, column and variant."""
+    cells: dict[tuple[Key, Key, Key, str], ArmCell] = {}
+    equals = Counter[tuple[object, ...]]()
+    for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
+        place = (
+            key_of(run, axes.tables),
+            key_of(run, axes.rows),
+            key_of(run, axes.cols),
+            run.variant,
+        )
+        cell = cells.setdefault(place, ArmCell())
+        key: BlockKey = (
+            run.results,
+            run.plan.block,
+            run.plan.host,
+            *key_of(run, axes.ignored),
+        )
+        ordinal = equals[place, key]
+        equals[place, key] += 1
+        value = run.value(metric.name)
+        if run.verdict.level is Level.INVALID or value is None or not math.isfinite(value):
+            cell.left_out[(*key, ordinal)] = run
+        else:
+            cell.valid[(*key, ordinal)] = (value, run)
+    return cells
+
+
+def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
+    """Pairs of blocks that are valid on both sides, where the arms took turns; a block that lacks
+    one side leaves whole, and is counted. Else the sessions of both arms."""
+    first, second = baseline or ArmCell(), variant or ArmCell()
+    every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
+    common = [key for key in first.valid if key in second.valid]
+    if not takes_turns(
+        first.runs, second.runs, [(first.valid[key][1], second.valid[key][1]) for key in common]
+    ):
+        return _by_sessions(first, second, metric)
+    values = np.array(
+        [(first.valid[key][0], second.valid[key][0]) for key in common], np.float64
+    ).reshape(-1, 2)
+    dropped = len(every) - len(common)
+    without = sum(_sound(first, key) and _sound(second, key) for key in every) - len(common)
+    if metric.change != "difference" and np.any(values <= 0):
+        return Pairing(np.empty(0), (), dropped, without, zero=True)
+    every_run = (*first.runs, *second.runs)
+    return Pairing(
+        values[:, 1] - values[:, 0]
+        if metric.change == "difference"
+        else np.log(values[:, 1] / values[:, 0]),
+        tuple(common),
+        dropped,
+        without,
+        is_order_known=not (has_foreign_order(every_run) and has_unknown_order(every_run)),
+    )
+
+
+def _by_sessions(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
+    """The sessions of both arms, of hosts and levels of ignored factors that both have."""
+    kinds = [{key[2:-1] for key in arm.valid} for arm in (first, second)]
+    kept = [
+        {run.id: (value, run) for key, (value, run) in arm.valid.items() if key[2:-1] in both}
+        for arm in (first, second)
+        for both in (kinds[0] & kinds[1],)
+    ]
+    runs = [[run for _, run in arm.values()] for arm in kept]
+    every = (*first.left_out.values(), *second.left_out.values())
+    without = sum(run.verdict.level is not Level.INVALID for run in every)
+    dropped = len(every) + sum(len(arm.valid) for arm in (first, second)) - sum(map(len, runs))
+    nothing = Pairing(np.empty(0), (), dropped, without, is_by_sessions=True)
+    if not all(runs):
+        return nothing
+    is_ratio = metric.change != "difference"
+    if is_ratio and any(value <= 0 for arm in kept for value, _ in arm.values()):
+        return replace(nothing, zero=True)
+    sessions = sessions_of(*runs)
+    values = [
+        {
+            name: [math.log(arm[run.id][0]) if is_ratio else arm[run.id][0] for run in session]
+            for name, session in of_arm.items()
+        }
+        for arm, of_arm in zip(kept, sessions, strict=True)
+    ]
+    return replace(nothing, sessions=(values[0], values[1]), is_alternating=is_alternating(*runs))
+
+
+def _sound(arm: ArmCell, key: BlockKey) -> bool:
+    """Whether the arm has a run there that counts, with or without the metric."""
+    return key in arm.valid or (
+        key in arm.left_out and arm.left_out[key].verdict.level is not Level.INVALID
+    )
+
+
+def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
+    """One arm's own value and interval."""
+    values = [value for value, _ in arm.valid.values()]
+    mean, low, high = mean_of(values, metric, confidence) if values else (None, None, None)
+    level = worst(run.verdict.level for run in (arm.runs or list(arm.left_out.values())))
+    return Estimate(
+        mean,
+        low,
+        high,
+        tuple(values),
+        tuple(run.id for run in arm.runs),
+        level,
+        tuple(run.id for run in arm.left_out.values()),
+        tuple(run.value(metric.name) for run in arm.left_out.values()),
+    )
+
+
+def mean_of(
+    values: Sequence[float], metric: Metric, confidence: float
+) -> tuple[float, float | None, float | None]:
+    """Mean of one or more runs with its interval: geometric, or arithmetic where the metric is
+    compared by difference or a value is 0."""
+    if metric.change == "difference" or min(values) <= 0:
+        return mean_interval(values, confidence)
+    return log_mean_interval(values, confidence)
+
+
+def worst(levels: Iterable[Level]) -> Level:
+    """The worst of some levels; OK without any."""
+    return max(levels, key=lambda level: level.rank, default=Level.OK)
+
+
+def scale_of(metric: Metric) -> Callable[[float], float]:
+    """From a mean of differences to a change: the fraction behind a log ratio, or the difference
+    itself."""
+    if metric.change == "difference":
+        return float
+    return lambda value: math.expm1(value)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remarks on the numbers: footnotes of cells, warnings of the whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from iolab.base.metrics import Metric
+from iolab.base.units import format_quantity
+from iolab.base.verdict import Level
+
+from ..results.evidence.completeness import Standing, unreadable_runs
+from ..results.evidence.model import KERNEL, Run
+from .axes import Axes, level_text
+from .cells import ArmCell, Pairing
+from .model import (
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    SYNCS_APART,
+    SYNCS_DIFFER,
+    Change,
+    Difference,
+    Key,
+    Warning,
+)
+
+Place = tuple[Key, Key, Key]
+
+
+def footnotes_of(
+    arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: dict[str, str]
+) -> tuple[str, ...]:
+    """Codes of what a reader must know of one cell; their texts are added to `notes`, with an
+    example each."""
+    codes: dict[str, None] = {}
+
+    def say(code: str, text: str) -> None:
+        codes[code] = None
+        notes.setdefault(code, text)
+
+    for run in arm.runs:
+        for reason in run.verdict.blames:
+            say(reason.code, f"SUSPECT, {reason.code}: such as {run.id}, {reason.text}")
+        if run.verdict.has("saturated"):
+            say("saturated", "saturated: the offered rate was not reached")
+    for run in arm.left_out.values():
+        is_paired = not run.results and not (pairing is not None and pairing.is_by_sessions)
+        partner = ", with the other arm's run of their block" if is_paired else ""
+        if run.verdict.level is Level.INVALID:
+            why = f", {run.verdict.blames[0].text}" if run.verdict.blames else ""
+            say(
+                "invalid",
+                f"INVALID runs left out{partner}: such as {run.id}{why}",
+            )
+        else:
+            say(
+                "missing",
+                f"runs without {metric.name} left out{partner}",
+            )
+    if pairing is not None and pairing.zero:
+        say("zero", "a value is zero: no ratio")
+    return tuple(codes)
+
+
+def syncs_warning(runs: Sequence[Run], metric: Metric) -> list[Warning]:
+    """That a latency of writes leaves out syncs, which fio times apart; empty without syncs.
+
+    `SYNCS_DIFFER` where the numbers of syncs for each write differ between the arms by more than a
+    tenth. The arm with more syncs then waits longer, which the latency of its writes does not show.
+    """
+    if not re.fullmatch(r"write\.(lat|clat)\..*", metric.name):
+        return []
+    by_arm: dict[str, list[tuple[float, float]]] = {}
+    for run in runs:
+        writes, syncs = run.value("write.ios"), run.value("sync.ios")
+        has_syncs = syncs is not None or run.value("sync.lat.mean") is not None
+        number = syncs if syncs is not None else (writes or 1.0 if has_syncs else 0.0)
+        rate = number / writes if writes else number
+        by_arm.setdefault(run.variant, []).append((rate, run.value("sync.lat.mean") or 0.0))
+    rates = {arm: fmean(rate for rate, _ in pairs) for arm, pairs in by_arm.items()}
+    if not any(rates.values()):
+        return []
+    if max(rates.values()) <= 1.1 * min(rates.values()):
+        text = (
+            "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
+            "which sync.lat.mean has"
+        )
+        return [Warning(SYNCS_APART, text)]
+    arms = []
+    for arm, pairs in by_arm.items():
+        times = [seconds for _, seconds in pairs if seconds]
+        mean_time = f", {format_quantity(fmean(times), 's', 3)} each" if times else ""
+        arms.append(f"{arm} {rates[arm]:.2g} per write{mean_time}" if rates[arm] else f"{arm} none")
+    text = (
+        f"latencies of writes leave out syncs, and the arms sync differently ({'; '.join(arms)}): "
+        "a lower latency is not judged as better"
+    )
+    return [Warning(SYNCS_DIFFER, text)]
+
+
+def warnings_of(
+    runs: Sequence[Run],
+    metric: Metric,
+    axes: Axes,
+    baseline: str,
+    variants: Sequence[str],
+    pairings: Mapping[tuple[Place, str], Pairing],
+    changes: Mapping[tuple[Place, str], Change],
+    differences: Sequence[Difference] = (),
+) -> tuple[Warning, ...]:
+    """What holds for the comparison as a whole."""
+    warnings = []
+    if not variants:
+        warnings.append(
+            Warning(
+                "one-variant",
+                f"'{baseline}' is the only variant: there is nothing to compare it with",
+            )
+        )
+    if axes.unasked:
+        listed = ", ".join(axes.unasked)
+        warnings.append(
+            Warning(
+                "hidden-variation",
+                f"{listed} varies and was not requested: a table for each level "
+                f"(--where {axes.unasked[0]}=... picks one, --ignore {axes.unasked[0]} pools them)",
+            )
+        )
+    for name in axes.ignored:
+        levels = _list_texts({level_text(run.factors.get(name)) for run in runs})
+        warnings.append(
+            Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})")
+        )
+    warnings += [
+        Warning("same-sources", text)
+        for text in dict.fromkeys(
+            note.text for run in runs for note in run.verdict.notes if note.code == "same-sources"
+        )
+    ][:1]
+    warnings += _environment(runs, {difference.name for difference in differences})
+    warnings += _devices(runs)
+    warnings += syncs_warning(runs, metric)
+    if any(run.verdict.level is Level.UNJUDGED for run in runs):
+        warnings.append(
+            Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
+        )
+    warnings += _sessions(changes.values(), pairings.values())
+    in_blocks = [change.pairs for change in changes.values() if change.sessions is None]
+    most = max(in_blocks, default=0)
+    if in_blocks and most == 1:
+        warnings.append(
+            Warning(
+                "one-block",
+                "one run per cell: no interval, and no change can be distinguished from noise",
+            )
+        )
+    elif 1 < most < 6:
+        warnings.append(
+            Warning(
+                "few-blocks",
+                f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
+            )
+        )
+    has_several = any(run.results for run in runs)
+    for unit, why, is_by_sessions in (
+        ("pair", "one side INVALID or missing", False),
+        ("run", "INVALID, or without a run of the other arm", True),
+    ):
+        # a cell that one of several results lacks is listed as unmatched
+        counted = [
+            pairing
+            for pairing in pairings.values()
+            if pairing.is_by_sessions is is_by_sessions and (is_by_sessions or not has_several)
+        ]
+        without = sum(pairing.without for pairing in counted)
+        dropped = sum(pairing.dropped for pairing in counted) - without
+        if dropped:
+            warnings.append(
+                Warning("dropped", f"{dropped} {unit}{'s' if dropped > 1 else ''} left out: {why}")
+            )
+        if without:
+            warnings.append(
+                Warning(
+                    "without",
+                    f"{metric.name}: {without} {unit}{'s' if without > 1 else ''} left out, without the metric",
+                )
+            )
+    return tuple(warnings)
+
+
+def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Warning]:
+    """What follows from arms that did not take turns, or of which this is not known."""
+    warnings = []
+    every, pairings = list(changes), list(pairings)
+    by_sessions = [change.sessions for change in every if change.sessions is not None]
+    confounded = sum(change.reason == CONFOUNDED for change in every)
+    if confounded:
+        warnings.append(
+            Warning(
+                CONFOUNDED,
+                f"{confounded} of {len(every)} changes confounded with time; repeat each arm in at "
+                "least 3 sessions, alternating: the arms were not measured in turn and one has a "
+                "single session, so that the change contains the difference of the sessions",
+            )
+        )
+    if any(min(sessions) > 1 for sessions in by_sessions):
+        if not all(pairing.is_alternating for pairing in pairings):
+            warnings.append(
+                Warning(
+                    NOT_ALTERNATING,
+                    "all sessions of one arm were before those of the other: a trend over that time "
+                    "is part of the change, so that nothing is significant; alternate the arms",
+                )
+            )
+        if max(min(sessions) for sessions in by_sessions) < 4:
+            warnings.append(
+                Warning(
+                    "few-sessions",
+                    "fewer than 4 sessions of an arm: p of the permutation test can't fall below 0.1 "
+                    "(3 of each), and the t interval over session means decides",
+                )
+            )
+    if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
+        warnings.append(
+            Warning(
+                "order-unknown",
+                "fio's results do not state when they ran: the arms are assumed to have taken turns",
+            )
+        )
+    return warnings
+
+
+def study_notes(
+    runs: Sequence[Run], standing: Standing | None, imported: Mapping[str, Any] | None = None
+) -> tuple[Warning, ...]:
+    """What is missing of a study, which of its runs have a missing or damaged `run.json`, and in
+    which of fio's options the variants of imported runs differ.
+
+    `runs` are all runs of the results, before any choice: a damaged run has no variant or factor to
+    choose it by.
+    """
+    missing = [] if standing is None else standing.words()
+    return (
+        *(Warning("unfinished", text) for text in missing),
+        *(Warning("unreadable-run", text) for text in unreadable_runs(runs)),
+        *(Warning("options", str(text)) for text in (imported or {}).get("differences", ())),
+    )
+
+
+def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
+    """Host facts that differ between runs of one host, and hosts that differ; `shown` are stated
+    elsewhere."""
+    differences = []
+    hosts = dict.fromkeys(run.plan.host for run in runs)
+    if len(hosts) > 1:
+        differences.append(
+            Warning(
+                "hidden-variation",
+                f"hidden variation: runs of several hosts ({_list_texts(set(hosts))}); pairs are of one host",
+            )
+        )
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.environment.items():
+            values.setdefault(name, set()).add(value)
+    # a study that names the kernel of each run compares kernels
+    intended = {KERNEL} if all(KERNEL in run.plan.extra for run in runs) else set()
+    if len(hosts) == 1:
+        differences += [
+            Warning(
+                "hidden-variation",
+                f"hidden variation: {name} of the host differs between runs ({_list_texts(texts)})",
+            )
+            for name, texts in values.items()
+            if len(texts) > 1 and name not in shown and name not in intended
+        ]
+    return differences
+
+
+def _devices(runs: Sequence[Run]) -> list[Warning]:
+    """Devices that held up their peers in some runs: such a target isn't the same as one without
+    them."""
+    slow: dict[str, int] = {}
+    for run in runs:
+        for reason in run.verdict.reasons:
+            if reason.code == "slow-device":
+                name = str(reason.data.get("device", "?"))
+                slow[name] = slow.get(name, 0) + 1
+    return [
+        Warning(
+            "hidden-variation",
+            f"hidden variation: the target's devices differ: {name} is slower than its peers in {count} of "
+            f"{len(runs)} runs",
+        )
+        for name, count in sorted(slow.items())
+    ]
+
+
+def _list_texts(texts: set[str], most: int = 4) -> str:
+    ordered = sorted(texts)
+    return ", ".join(ordered[:most]) + (
+        f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    )

@@ -1,0 +1,471 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A check: rules for the changes of a comparison, each of which passes, fails or is inconclusive.
+
+Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept,
+and fails where a test shows for one cell that it is not kept. Everything else is inconclusive.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from iolab.base.errors import UsageError
+from iolab.base.metrics import Metric
+from iolab.base.stats.blocks import MeanInterval, t_intervals
+from iolab.base.stats.margins import (
+    MarginTest,
+    holm,
+    permutation_margin,
+    sessions_needed,
+    sign_flip_margin,
+    sign_margin,
+    t_margin,
+)
+from iolab.base.stats.sequential import Look
+from iolab.base.stats.sessions import SessionInterval, session_interval
+
+from ...results.evidence.model import Run
+from ..axes import Layout, Where, axis_text, choose, select
+from ..cells import ArmCell, Pairing, collect, pair, scale_of
+from ..compare import ALPHA, baseline_of, metric_of
+from ..load.achieved import with_achieved
+from ..model import AGAIN, CONFOUNDED, NOT_ALTERNATING, Difference, Key, Warning
+from ..several import differences_of, unmatched_of
+from . import planning
+from .rules import Rule
+
+Outcome = Literal["pass", "fail", "inconclusive"]
+Unit = Literal["blocks", "sessions", "results"]
+
+LEAST_SESSIONS = 3
+"""Sessions of each arm that are advised where an arm has a single one."""
+
+MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
+SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
+"""Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
+has no noise; a value of zero has no ratio; a history has too few results since its last change; a
+study with sequentially decided blocks has not reached its first look."""
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """A rule in one cell of one variant.
+
+    Attributes:
+        factors: the cell.
+        change: estimate as `model.Change` has it, None without one.
+        low, high: its two-sided interval at 1 - 2 alpha, or at twice the level of the look. Where
+        normal noise is assumed, the rule passes in this cell exactly where the interval is inside
+        the bounds.
+        p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
+        after Holm's correction over all cells of all rules. Of a sequential study, p values hold
+        over all looks (repeated p values). None where no test was made.
+        count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
+        unit: of `count` and `more`: blocks, sessions of each arm, or results of the checked version
+        (against a history). more: how many further ones, at which a change of the estimated size
+        would be decided with 80 % power; None where decided, not known or above 1000.
+        reason: code of the reason why no test was made.
+    """
+
+    factors: dict[str, object]
+    variant: str
+    outcome: Outcome
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_pass: float | None = None
+    p_fail: float | None = None
+    p_fail_adjusted: float | None = None
+    count: int = 0
+    sessions: tuple[int, int] | None = None
+    unit: Unit = "blocks"
+    more: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RuleOutcome:
+    """A rule over all cells: the worst outcome of its cells."""
+
+    rule: Rule
+    metric: Metric
+    cells: tuple[CellOutcome, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """`fail` where one cell fails, `pass` where all pass."""
+        return _worst([cell.outcome for cell in self.cells])
+
+
+@dataclass(frozen=True)
+class Check:
+    """All rules of a check.
+
+    Attributes:
+        alpha: upper limit of the chance that the check passes although a rule is broken in a cell,
+        and of the chance that it fails although none is.
+        differences: of the environments of arms from several
+        results. notes: what else must be known. look: of a study with a number of blocks that was
+        decided sequentially; runs after it are left out.
+    """
+
+    rules: tuple[RuleOutcome, ...]
+    baseline: str
+    variants: tuple[str, ...]
+    alpha: float
+    differences: tuple[Difference, ...] = ()
+    notes: tuple[Warning, ...] = ()
+    look: Look | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """`fail` where one rule fails, `pass` where all pass."""
+        return _worst([rule.outcome for rule in self.rules])
+
+
+def _worst(outcomes: Sequence[Outcome]) -> Outcome:
+    if "fail" in outcomes:
+        return "fail"
+    return "pass" if outcomes and all(outcome == "pass" for outcome in outcomes) else "inconclusive"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The change of one cell.
+
+    Attributes:
+        interval: of the change. pairing: its values. exact: whether no distribution is assumed.
+        is_history: whether the first arm is a history, from which the variation between sessions is
+        known: the second arm needs a single session, and the first `LEAST_SESSIONS`.
+    """
+
+    interval: MeanInterval | SessionInterval
+    pairing: Pairing
+    exact: bool
+    is_history: bool = False
+
+    @property
+    def reason(self) -> str | None:
+        """Code of the reason why there is no test."""
+        if self.is_history and self.baseline_sessions < LEAST_SESSIONS:
+            return SHORT_HISTORY
+        if isinstance(self.interval, SessionInterval):
+            if self.interval.is_within:
+                return CONFOUNDED
+            return None if self.pairing.is_alternating else NOT_ALTERNATING
+        return ONE_BLOCK if self.interval.n < 2 else None
+
+    @property
+    def baseline_sessions(self) -> int:
+        """Sessions of the first arm; 0 where blocks are the unit."""
+        return self.interval.sessions[0] if isinstance(self.interval, SessionInterval) else 0
+
+    def test(self, bound: float) -> MarginTest:
+        """One-sided tests of the change against a bound."""
+        interval = self.interval
+        if isinstance(interval, SessionInterval):
+            assert interval.df is not None
+            assert interval.sd is not None
+            error = interval.sd * math.sqrt(sum(1 / count for count in interval.sessions))
+            if self.exact or error <= 1e-10 * abs(interval.mean - bound) or error == 0:
+                assert self.pairing.sessions is not None
+                first, second = (
+                    [float(np.mean(values)) for values in arm.values()]
+                    for arm in self.pairing.sessions
+                )
+                return permutation_margin(first, second, bound)
+            return t_margin(interval.mean, error, interval.df, bound)
+        if self.exact:
+            return sign_flip_margin(self.pairing.differences, bound)
+        if interval.equal:
+            return sign_margin(interval.mean, interval.n, bound)
+        assert interval.sd is not None
+        assert interval.df is not None
+        return t_margin(interval.mean, interval.sd / math.sqrt(interval.n), interval.df, bound)
+
+    def more(self, distance: float, level: float) -> int | None:
+        """Further blocks, or sessions of each arm, at which a one-sided test at `level` finds that
+        distance from the bound with 80 % power."""
+        if self.is_history:
+            assert isinstance(self.interval, SessionInterval)
+            if not self.interval.sd:
+                return None
+            first, second = self.interval.sessions
+            needed = sessions_needed(distance, self.interval.sd, first, level)
+            return None if needed is None else max(1, needed - second)
+        if isinstance(self.interval, SessionInterval):
+            basis = planning.basis_of_sessions(self.interval)
+        else:
+            basis = planning.Basis(self.interval, self.pairing.differences, self.exact)
+        if basis is None:
+            return None
+        shifted = dataclasses.replace(
+            basis, interval=dataclasses.replace(basis.interval, mean=distance)
+        )
+        # a two-sided test at twice the level has the power of the one-sided one
+        needed = planning.blocks_needed(shifted, min(2 * level, 0.5))
+        return None if needed is None else needed - basis.interval.n
+
+
+Place = tuple[dict[str, object], str]
+
+
+def check(
+    runs: Sequence[Run],
+    rules: Sequence[Rule],
+    *,
+    baseline: str | None = None,
+    ignore: Sequence[str] = (),
+    where: Where | None = None,
+    alpha: float = ALPHA,
+    notes: Sequence[Warning] = (),
+    look: Look | None = None,
+) -> Check:
+    """Check the changes of every variant against the baseline.
+
+    Args:
+        runs: as `compare.compare` takes them; baseline, ignore, where: likewise.
+        alpha: of the check as a whole, see `Check`; with a look, that of its design.
+        look: the last look of a sequential study. Only its blocks count, and tests have its level.
+
+    A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
+    it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
+    an intersection needs no correction. A cell fails where the opposite test rejects after Holm's
+    correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
+    the comparison; with a single session of an arm there is no test.
+
+    Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not
+    measured.
+    """
+    if not rules:
+        raise UsageError(
+            "no rule is given", where="--rule", hint="write --rule 'write.iops >= -5 %'"
+        )
+    selected = with_achieved(select(runs, where or {}))
+    if not selected:
+        raise UsageError("no run meets the conditions", where="--where")
+    variants = list(
+        dict.fromkeys(
+            run.variant
+            for run in selected
+            if run.variant != "?" and not run.variant.endswith(AGAIN)
+        )
+    )
+    base = baseline_of(baseline, variants, runs)
+    compared = [variant for variant in variants if variant != base]
+    if not compared:
+        raise UsageError(
+            f"'{base}' is the only variant: there is nothing to check",
+            hint="--against RESULTS names the baseline",
+        )
+    level, counted = alpha, selected
+    if look is not None:
+        alpha, level = look.design.alpha, look.level
+        counted = [run for run in selected if not look.number or run.plan.block <= look.blocks]
+    outcomes = judge(
+        [
+            (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
+            for rule in rules
+            for metric in (metric_of(rule.metric, selected),)
+        ],
+        alpha,
+        look,
+    )
+    has_several = len({run.results for run in selected}) > 1
+    unmatched = (
+        [cell for cell in unmatched_of(selected) if base not in cell.variants]
+        if has_several
+        else []
+    )
+    if unmatched:
+        listed = "; ".join(
+            axis_text(cell.factors.keys(), tuple(cell.factors.values())) for cell in unmatched[:4]
+        )
+        more = f" and {len(unmatched) - 4} more" if len(unmatched) > 4 else ""
+        notes = [
+            *notes,
+            Warning("unmatched", f"{base} lacks cells, which are not checked: {listed}{more}"),
+        ]
+    return Check(
+        outcomes,
+        base,
+        tuple(compared),
+        alpha,
+        differences_of(selected) if has_several else (),
+        tuple(notes),
+        look,
+    )
+
+
+def judge(
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]],
+    alpha: float,
+    look: Look | None = None,
+) -> tuple[RuleOutcome, ...]:
+    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence.
+
+    With a look, p values become repeated p values before they are corrected and compared with
+    alpha: a sequential test for each intersection of hypotheses (Maurer & Bretz 2013, "Multiple
+    testing in group sequential trials using graphical approaches").
+    """
+    tested = [
+        [
+            _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
+            for (factors, variant), evidence in cells
+        ]
+        for rule, metric, cells in checked
+    ]
+    adjusted = holm([cell.p_fail for cells in tested for cell in cells])
+    tests = max(1, sum(p is not None for p in adjusted))
+    remaining = iter(adjusted)
+    return tuple(
+        RuleOutcome(
+            rule,
+            metric,
+            tuple(
+                _decide(cell, next(remaining), rule.bounds(metric), evidence, alpha, tests)
+                for cell, (_, evidence) in zip(cells, evidences, strict=True)
+            ),
+        )
+        for (rule, metric, evidences), cells in zip(checked, tested, strict=True)
+    )
+
+
+def _evidence(
+    runs: Sequence[Run],
+    metric: Metric,
+    base: str,
+    variants: Sequence[str],
+    ignore: Sequence[str],
+    alpha: float,
+) -> list[tuple[Place, Evidence | str]]:
+    """Of every cell of the baseline and every variant its evidence, or the reason for its
+    absence."""
+    axes = choose(runs, Layout(ignore=ignore))
+    names = (*axes.tables, *axes.rows, *axes.cols)
+    arms = collect(runs, metric, axes)
+    places = list(dict.fromkeys(key[:3] for key in arms))
+    cells: list[tuple[Place, Evidence | str]] = []
+    for variant in variants:
+        pairings = {
+            place: pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
+            for place in places
+        }
+        paired = {
+            place: pairing
+            for place, pairing in pairings.items()
+            if pairing.has_change and pairing.sessions is None
+        }
+        confidence = 1 - 2 * alpha
+        intervals: Mapping[tuple[Key, Key, Key], MeanInterval | SessionInterval] = dict(
+            zip(
+                paired,
+                t_intervals(
+                    [pairing.differences for pairing in paired.values()], confidence=confidence
+                ),
+                strict=True,
+            )
+        ) | {
+            place: session_interval(
+                *(list(arm.values()) for arm in pairing.sessions), confidence=confidence
+            )
+            for place, pairing in pairings.items()
+            if pairing.sessions is not None
+        }
+        for place, pairing in pairings.items():
+            if (*place, base) not in arms:
+                continue
+            factors = {
+                **axes.fixed,
+                **dict(zip(names, (*place[0], *place[1], *place[2]), strict=True)),
+            }
+            evidence: Evidence | str
+            if place in intervals:
+                evidence = Evidence(intervals[place], pairing, metric.assumption != "normal")
+            else:
+                evidence = _absence(arms.get((*place, variant)), pairing)
+            cells.append(((factors, variant), evidence))
+    return cells
+
+
+def _absence(variant: ArmCell | None, pairing: Pairing) -> str:
+    if variant is None:
+        return MISSING
+    return ZERO if pairing.zero else NO_PAIRS
+
+
+def _test_cell(
+    bounds: tuple[float | None, float | None],
+    metric: Metric,
+    factors: dict[str, object],
+    variant: str,
+    evidence: Evidence | str,
+    look: Look | None,
+) -> CellOutcome:
+    """The cell with its p values, before the correction."""
+    if look is not None and not look.number:
+        return CellOutcome(factors, variant, "inconclusive", reason=NO_LOOK)
+    if isinstance(evidence, str):
+        return CellOutcome(factors, variant, "inconclusive", reason=evidence)
+    interval, back = evidence.interval, scale_of(metric)
+    sessions = interval.sessions if isinstance(interval, SessionInterval) else None
+    cell = CellOutcome(
+        factors,
+        variant,
+        "inconclusive",
+        back(interval.mean),
+        None if interval.low is None else back(interval.low),
+        None if interval.high is None else back(interval.high),
+        unit="results" if evidence.is_history else "blocks" if sessions is None else "sessions",
+        count=min(sessions) if sessions is not None else getattr(interval, "n", 0),
+        sessions=sessions,
+        reason=evidence.reason,
+    )
+    if evidence.reason is not None:
+        return cell
+    low, high = bounds
+    tests = [
+        *([] if low is None else [evidence.test(low)]),
+        *([] if high is None else [_mirror(evidence.test(high))]),
+    ]
+    p_pass, p_fail = max(test.above for test in tests), min(test.below for test in tests)
+    if look is not None:
+        p_pass, p_fail = look.repeated_p(p_pass), look.repeated_p(p_fail)
+    return dataclasses.replace(cell, p_pass=p_pass, p_fail=min(1.0, len(tests) * p_fail))
+
+
+def _mirror(test: MarginTest) -> MarginTest:
+    return MarginTest(test.below, test.above)
+
+
+def _decide(
+    cell: CellOutcome,
+    adjusted: float | None,
+    bounds: tuple[float | None, float | None],
+    evidence: Evidence | str,
+    alpha: float,
+    tests: int,
+) -> CellOutcome:
+    p_pass = cell.p_pass
+    if isinstance(evidence, str) or p_pass is None or adjusted is None:
+        more = None
+        if cell.reason == CONFOUNDED:
+            more = max(1, LEAST_SESSIONS - cell.count)
+        return dataclasses.replace(cell, more=more)
+    cell = dataclasses.replace(cell, p_fail_adjusted=adjusted)
+    if adjusted <= alpha:
+        return dataclasses.replace(cell, outcome="fail")
+    if p_pass <= alpha:
+        return dataclasses.replace(cell, outcome="pass")
+    mean, (low, high) = evidence.interval.mean, bounds
+    above = math.inf if low is None else mean - low
+    below = math.inf if high is None else high - mean
+    nearest = min(above, below)
+    level = alpha if nearest > 0 else alpha / tests
+    return dataclasses.replace(cell, more=evidence.more(abs(nearest), level))

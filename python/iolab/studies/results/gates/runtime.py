@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Did the load run as long as asked?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iolab.base.units import format_number, format_quantity
+from iolab.base.verdict import Reason
+
+from ..facts.run_facts import RunFacts
+from .base import invalid, note, suspect
+
+SHORT = 0.98
+LONG = 1.05
+SLACK = 1.0
+"""Seconds over the asked runtime that never matter: fio checks the time between I/Os."""
+
+DONE = 0.98
+"""Share of its size that a load which ended by it moves at least: only whole blocks are moved."""
+
+BEYOND = 1.05
+"""A load that ends by its size moves that size; a load that moved more than this share of it did
+not end by its size."""
+
+
+class RuntimeGate:
+    """INVALID below 98 % of the asked runtime (unless the asked size was done or the steady state
+    reached by then), SUSPECT above 105 % and a second; of a set of files INVALID where it wasn't
+    done within the runtime.
+
+    An imported run that may have ended by a size which can't be computed (a percentage, several
+    sections in one entry) is SUSPECT. Whether an imported run was `time_based` is mostly unknown
+    (fio echoes no flag): SUSPECT where it ended early and moved more than a load would that ends by
+    its size.
+
+    An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches
+    the runtime of its group, and with it dilutes the rate (total I/Os over the longest job's time).
+    """
+
+    name = "runtime"
+
+    def judge(self, facts: RunFacts) -> Iterable[Reason]:
+        """The measured runtime against the asked one."""
+        requested, ran = facts.asked_runtime, facts.runtime
+        if not requested or not facts.directions:
+            return
+        if "files" in facts.plan.extra:
+            if not facts.ended_by_size:
+                yield invalid(
+                    "runtime",
+                    f"the files were not all done within {format_number(requested)} s",
+                    seconds=ran,
+                    asked_seconds=requested,
+                )
+            return
+        times = f"{format_number(ran)} s of {format_number(requested)} s"
+        if ran < SHORT * requested:
+            moved = sum(direction.size_bytes for direction in facts.parts.values())
+            time_based = facts.plan.extra.get(
+                "time_based", facts.options.get("time_based", "0") != "0"
+            )
+            if facts.fio is not None and any(job.is_steady for job in facts.fio.jobs):
+                yield note(
+                    "steady-state",
+                    f"the steady state was reached after {times}",
+                    seconds=ran,
+                    asked_seconds=requested,
+                )
+            elif (
+                not time_based
+                and facts.asked_bytes is not None
+                and moved >= DONE * facts.asked_bytes
+            ):
+                most = facts.asked_bytes * _passes(facts)
+                if facts.plan.status == "imported" and moved > BEYOND * most:
+                    yield suspect(
+                        "runtime",
+                        f"the load ended early, after {times}: it moved {format_quantity(moved, 'B')}, more than the "
+                        f"asked size of {format_quantity(most, 'B')}, as a time_based load does that is stopped",
+                        seconds=ran,
+                        asked_seconds=requested,
+                        bytes=moved,
+                        asked_bytes=most,
+                    )
+                else:
+                    yield note(
+                        "ended-by-size",
+                        f"the asked size was done after {times}",
+                        seconds=ran,
+                        asked_seconds=requested,
+                    )
+            elif (
+                not time_based
+                and facts.plan.status == "imported"
+                and facts.asked_bytes is None
+                and facts.is_bounded
+            ):
+                yield suspect(
+                    "runtime",
+                    f"the load ended early, after {times}; whether its size was done is unknown",
+                    seconds=ran,
+                    asked_seconds=requested,
+                )
+            else:
+                yield invalid(
+                    "runtime",
+                    f"the load ended early, after {times}",
+                    seconds=ran,
+                    asked_seconds=requested,
+                )
+        elif ran > LONG * requested + SLACK:
+            yield suspect(
+                "runtime", f"the load overran: {times}", seconds=ran, asked_seconds=requested
+            )
+
+
+def _passes(facts: RunFacts) -> int:
+    """How often fio moves its size: `loops`, and once more where it verifies or trims what it
+    writes."""
+    loops = facts.options.get("loops", "")
+    twice = "verify" in facts.options or "trim" in facts.options.get(
+        "rw", facts.options.get("readwrite", "")
+    )
+    return (int(loops) if loops.isdecimal() and len(loops) < 9 else 1) * (2 if twice else 1)
