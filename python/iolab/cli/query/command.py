@@ -89,8 +89,8 @@ def command(
     io.ops[latency>=10ms][device]    slow I/Os, by device
     io.ops[latency]                  a heat map
 
-    'iolab catalog statistics PATH' lists the statistics that a recording can answer. 'iolab who'
-    finds who issued the slow ones, 'iolab ios' lists single I/Os.
+    'iolab catalog statistics PATH' lists the statistics that a recording can answer.
+    'iolab who' finds who issued slow I/Os. 'iolab ios' lists single ones.
 
     PATH is a recording, a trace, a folder of recordings, or archive:URL. Several recordings are
     asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].

@@ -103,12 +103,12 @@ def command(
 ) -> None:
     """Find which processes, files, devices and clients the slow I/Os belong to.
 
-    The slowest percent of the I/Os is compared with all others of the same seconds: a value with a
+    The slowest percent of the I/Os is compared with all others of the same seconds. A value with a
     larger share of the slow I/Os than of the others is named first. Bursts that repeat are counted.
 
     Without STATISTIC, the uppermost recorded layer is asked: what the load generator saw, else
     system calls (file.ops), operations of the NFS server, or the block layer (io.ops). A process
-    that waits is slow in its system calls; the block layer may name another one, which writes out
+    that waits is slow in its system calls. The block layer may name another one, which writes out
     what the first had written.
 
     STATISTIC is a map, such as io.ops[op=write][latency]; without a breakdown, its latency is taken.
