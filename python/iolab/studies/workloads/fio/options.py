@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from iolab.base.errors import UsageError
@@ -13,7 +14,17 @@ from iolab.base.units import parse_fio_size
 from iolab.hosts.base.options import OptionProblem
 
 from ...results.facts.run_facts import SYNC_ENGINES
-from .names import BARRED_ENGINES, FILE_ENGINES, RESERVED
+from .names import (
+    BARRED_ENGINES,
+    CHECKED,
+    FILE_ENGINES,
+    HARMLESS,
+    INCLUDE,
+    KNOWN,
+    RESERVED,
+    TRUSTED,
+    UNKNOWN,
+)
 
 Scalar = str | int | float | bool
 
@@ -46,6 +57,10 @@ _PLACES = {
 }
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options with a value that becomes (part of) a file's name."""
+_PATTERNS = ("buffer_pattern", "verify_pattern")
+"""Options with a pattern. fio reads a part of it in single quotes from the file of that name."""
+_FILE_NAME = re.compile(r"[\w.+=@%-]+(?:/[\w.+=@%-]+)*")
+"""What `filename` may be: no quotes, blanks, colons (fio separates files by them), backslashes."""
 SMALL_BLOCK = 4096
 """Bytes below which writing files out block by block takes so long that it is done in larger ones:
 a job at `bs=1` never begins."""
@@ -75,6 +90,21 @@ def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
         if problem is not None:
             problem_list.append(problem)
     return problem_list
+
+
+def consent_to(options: Mapping[str, Scalar]) -> tuple[tuple[str, str], ...]:
+    """(key, `cgroup=x (changes control groups of the machine)`) for each option that is not known to
+    be harmless, as `Options.consent` has them."""
+    return tuple(
+        (f"options.{name}", f"{name}={value} ({TRUSTED.get(name) or _unknown(name)})")
+        for name, value in options.items()
+        if name not in HARMLESS and name not in CHECKED
+    )
+
+
+def _unknown(name: str) -> str:
+    similar = get_close_matches(name, sorted(KNOWN), 1, 0.75)
+    return f"{UNKNOWN}; did you mean '{similar[0]}'?" if similar else UNKNOWN
 
 
 def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
@@ -187,6 +217,10 @@ def _is_blocks(name: str, text: str) -> bool:
 
 
 def _name_problem(name: str) -> OptionProblem | None:
+    if name.strip().lower().startswith(INCLUDE):
+        return OptionProblem(
+            (name,), "includes another file, with unknown options", "write its lines here"
+        )
     if name in RESERVED:
         return OptionProblem((name,), "can't be set here", RESERVED[name])
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
@@ -217,6 +251,13 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
     text = str(value)
     if any(ord(char) < 32 for char in text):
         return OptionProblem((name,), "has control characters", "an option is one line")
+    if "$" in text and name != "filename_format":
+        # ${NAME} is read from the environment; for $ncpus, $pagesize and $mb_memory fio runs bc(1)
+        return OptionProblem((name,), "has a '$', which fio replaces", "write the value itself")
+    if name in _PATTERNS and "'" in text:
+        return OptionProblem(
+            (name,), "has a single quote, by which fio reads a file", 'write 0x... or "text"'
+        )
     if name == "size":
         return _size_problem(text)
     if name in _BLOCKS and not _is_blocks(name, text):
@@ -227,11 +268,11 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         part.strip().startswith("-") for part in text.split(",")
     ):  # fio takes it for a huge one
         return OptionProblem((name,), f"is {text}", "no less than nothing")
-    if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
+    if name == "filename" and (".." in text.split("/") or not _FILE_NAME.fullmatch(text)):
         return OptionProblem(
             (name,),
             f"'{text}' leads out of the target",
-            "a name without '/' in front, '..' and ':'",
+            "a name without '/' in front, '..', ':', blanks and quotes",
         )
     if name in _PLAIN and "/" in text:
         return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")

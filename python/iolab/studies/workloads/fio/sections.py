@@ -19,7 +19,7 @@ from .fields import FioFields
 from .ios import log_notes, log_problems
 from .jobfile import KEY, Section, read_job_file
 from .names import ALIASES, OBSOLETE, SET_BY_IOLAB
-from .options import Scalar, problems, synchronous
+from .options import Scalar, consent_to, problems, synchronous
 from .sizes import as_fio_reads, as_meant, in_bytes
 from .steps import Step, plan_steps
 
@@ -290,6 +290,14 @@ def _section_problems(
 
 class FioOptions(FioFields):
     """`[workload]` of kind `fio`."""
+
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """Options of all sections that are not known to be harmless."""
+        return tuple(
+            dict.fromkeys(
+                item for section in resolve(self).sections for item in consent_to(section.options)
+            )
+        )
 
     @model_validator(mode="after")
     def _check_sections(self) -> FioOptions:
