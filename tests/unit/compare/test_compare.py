@@ -21,6 +21,8 @@ from iolab.studies.compare.axes import Layout, parse_where
 from iolab.studies.compare.compare import compare
 from iolab.studies.compare.model import Cell, Comparison
 from iolab.studies.compare.render.matrix import render_matrix
+from iolab.studies.compare.rules.check import check
+from iolab.studies.compare.rules.rules import parse_rule
 from iolab.studies.results.evidence.model import Observation, Run
 from support.golden import Golden
 from support.narrow import present
@@ -536,3 +538,26 @@ def test_levels_without_the_metric_are_left_out_and_named() -> None:
         for cell in comparison.cells
         if cell.variant == "b"
     )
+
+
+def test_cells_that_rise_and_fall_together_are_said_to_be_no_independent_evidence() -> None:
+    random = np.random.default_rng(9)
+    luck = random.normal(0, 0.1, 4)
+    runs = [
+        run(
+            variant,
+            1000 * math.exp((luck[block] if variant == "b" else 0.0) + random.normal(0, 0.01)),
+            block=block + 1,
+            jobs=jobs,
+        )
+        for block in range(4)
+        for jobs in (1, 2, 4, 8, 16, 32)
+        for variant in ("a", "b")
+    ]
+    comparison = compare(runs, "write.iops")
+    (text,) = [each.text for each in comparison.warnings if each.code == "shared-luck"]
+    assert text.startswith("write.iops of b: the 6 cells rise and fall together")
+    assert {cell.change.pooled for cell in comparison.cells if cell.change} == {False}
+    checked = check(runs, [parse_rule("write.iops >= -5 %"), parse_rule("write.iops within 9 %")])
+    assert [note.code for note in checked.notes] == ["shared-luck"]
+    assert "shared-luck" not in {each.code for each in compare(study(), "write.iops").warnings}

@@ -32,6 +32,7 @@ from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
     SYNCS_DIFFER,
+    UNBALANCED,
     Cell,
     Change,
     Comparison,
@@ -229,7 +230,8 @@ def compare(
     distribution (extremes) are decided by the exact test. Arms that did not take turns are
     compared by their session means; with a single session of an arm there is no test
     (`CONFOUNDED`), nor where all sessions of one arm were before those of the other
-    (`NOT_ALTERNATING`).
+    (`NOT_ALTERNATING`), nor of extremes where the arms have unequal numbers of sessions
+    (`UNBALANCED`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -385,7 +387,11 @@ def _changes(
             by_variant.setdefault(key[1], []).append(key)
     for of_variant in by_variant.values():
         keys = [key for key in of_variant if pairings[key].sessions is None]
-        intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
+        intervals = t_intervals(
+            [pairings[key].differences for key in keys],
+            confidence=confidence,
+            blocks=[pairings[key].blocks for key in keys],
+        )
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
@@ -409,6 +415,12 @@ def _changes(
                     without=pairing.without,
                     is_alternating=pairing.is_alternating,
                 )
+                if (
+                    change.reason is None
+                    and sessions.p_exact is None
+                    and metric.assumption != "normal"
+                ):
+                    change = dataclasses.replace(change, p=None, reason=UNBALANCED)
                 changes[key] = change
                 if change.reason is None:
                     changes[key] = _add_exact_test(change, sessions.p_exact, metric)

@@ -27,6 +27,10 @@ NOT_ALTERNATING = "not-alternating"
 """Reason of a change without a test: all sessions of one arm were before those of the other, so
 that the change contains any trend over that time."""
 
+UNBALANCED = "unbalanced-sessions"
+"""Reason of a change without a test: no distribution is assumed of the metric, and the permutation
+test needs as many sessions of one arm as of the other."""
+
 SYNCS_APART = "syncs-apart"
 """Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
 
@@ -86,8 +90,8 @@ class Change:
         sessions: sessions of the baseline and of the variant, where these are the unit of
         repetition; None where blocks are. Then `pairs` and `blocks_needed` count sessions of each
         arm, and p_exact is of the permutation test. reason: code of the reason why no test was
-        made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`), else
-        None.
+        made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`;
+        `UNBALANCED`), else None.
     """
 
     value: float

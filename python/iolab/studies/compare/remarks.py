@@ -9,6 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from iolab.base.metrics import Metric
+from iolab.base.stats.blocks import shared_luck_p
+from iolab.base.stats.sessions import least_permutation_p
 from iolab.base.units import format_quantity
 from iolab.base.verdict import Level
 
@@ -21,6 +23,7 @@ from .model import (
     NOT_ALTERNATING,
     SYNCS_APART,
     SYNCS_DIFFER,
+    UNBALANCED,
     Change,
     Difference,
     Key,
@@ -147,6 +150,13 @@ def warnings_of(
         warnings.append(
             Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
         )
+    warnings += shared_luck_notes(
+        metric,
+        {
+            variant: [pairing for (_, name), pairing in pairings.items() if name == variant]
+            for variant in variants
+        },
+    )
     warnings += _sessions(changes.values(), pairings.values())
     in_blocks = [change.pairs for change in changes.values() if change.sessions is None]
     most = max(in_blocks, default=0)
@@ -215,12 +225,24 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
                     "is part of the change, so that nothing is significant; alternate the arms",
                 )
             )
-        if max(min(sessions) for sessions in by_sessions) < 4:
+        unequal = sorted({sessions for sessions in by_sessions if sessions[0] != sessions[1]})
+        equal = [sessions for sessions in by_sessions if sessions[0] == sessions[1]]
+        if unequal:
+            listed = ", ".join(f"{first} and {second}" for first, second in unequal[:3])
+            warnings.append(
+                Warning(
+                    UNBALANCED,
+                    f"unequal numbers of sessions ({listed}): arms may differ in noise, so that "
+                    "Welch's t interval over session means decides and there is no permutation test",
+                )
+            )
+        if equal and (most := max(equal))[0] < 4:
+            least = least_permutation_p(most)
             warnings.append(
                 Warning(
                     "few-sessions",
-                    "fewer than 4 sessions of an arm: p of the permutation test can't fall below 0.1 "
-                    "(3 of each), and the t interval over session means decides",
+                    f"{most[0]} sessions of each arm: p of the permutation test can't fall below "
+                    f"{least:.2g}, and Welch's t interval over session means decides",
                 )
             )
     if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
@@ -231,6 +253,36 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
             )
         )
     return warnings
+
+
+SHARED_LUCK_NOTED = 0.01
+"""Below this p value a note says that blocks share their luck: one of a hundred sound sweeps has
+it. Variances are not pooled below `SHARED_LUCK_LEVEL` already."""
+
+
+def shared_luck_notes(
+    metric: Metric, pairings_by_variant: Mapping[str, Sequence[Pairing]]
+) -> list[Warning]:
+    """That cells of a sweep are not independent evidence, by variant."""
+    notes = []
+    for variant, pairings in pairings_by_variant.items():
+        in_blocks = [pairing for pairing in pairings if len(pairing.differences) >= 3]
+        p = None
+        if len(in_blocks) > 1:
+            p = shared_luck_p(
+                [pairing.differences for pairing in in_blocks],
+                [pairing.blocks for pairing in in_blocks],
+            )
+        if p is not None and p <= SHARED_LUCK_NOTED:
+            notes.append(
+                Warning(
+                    "shared-luck",
+                    f"{metric.name} of {variant}: the {len(in_blocks)} cells rise and fall together "
+                    "from block to block, so that they are not independent evidence; blocks are "
+                    "the unit, and each cell keeps its own variance",
+                )
+            )
+    return notes
 
 
 def study_notes(

@@ -11,9 +11,22 @@ from iolab.base.metrics import Metric
 from iolab.base.units import format_number, readable_unit
 
 from ..axes import axis_text, level_text
-from ..model import CONFOUNDED, NOT_ALTERNATING, Cell, Change, Comparison, Difference, Key
+from ..model import (
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    UNBALANCED,
+    Cell,
+    Change,
+    Comparison,
+    Difference,
+    Key,
+)
 
-REASONS = {CONFOUNDED: "confounded with time", NOT_ALTERNATING: "arms not alternating"}
+REASONS = {
+    CONFOUNDED: "confounded with time",
+    NOT_ALTERNATING: "arms not alternating",
+    UNBALANCED: "unequal numbers of sessions",
+}
 """Why a change has no test, by code."""
 
 

@@ -35,7 +35,16 @@ from ..axes import Layout, Where, axis_text, choose, select
 from ..cells import ArmCell, Pairing, collect, pair, scale_of
 from ..compare import ALPHA, baseline_of, metric_of
 from ..load.achieved import with_achieved
-from ..model import AGAIN, CONFOUNDED, NOT_ALTERNATING, Difference, Key, Warning
+from ..model import (
+    AGAIN,
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    UNBALANCED,
+    Difference,
+    Key,
+    Warning,
+)
+from ..remarks import shared_luck_notes
 from ..several import differences_of, unmatched_of
 from . import planning
 from .rules import Rule
@@ -158,7 +167,10 @@ class Evidence:
         if isinstance(self.interval, SessionInterval):
             if self.interval.is_within:
                 return CONFOUNDED
-            return None if self.pairing.is_alternating else NOT_ALTERNATING
+            if not self.pairing.is_alternating:
+                return NOT_ALTERNATING
+            is_balanced = self.is_history or len(set(self.interval.sessions)) == 1
+            return UNBALANCED if self.exact and not is_balanced else None
         return ONE_BLOCK if self.interval.n < 2 else None
 
     @property
@@ -171,8 +183,8 @@ class Evidence:
         interval = self.interval
         if isinstance(interval, SessionInterval):
             assert interval.df is not None
-            assert interval.sd is not None
-            error = interval.sd * math.sqrt(sum(1 / count for count in interval.sessions))
+            assert interval.error is not None
+            error = interval.error
             if self.exact or error <= 1e-10 * abs(interval.mean - bound) or error == 0:
                 assert self.pairing.sessions is not None
                 first, second = (
@@ -268,15 +280,16 @@ def check(
     if look is not None:
         alpha, level = look.design.alpha, look.level
         counted = [run for run in selected if not look.number or run.plan.block <= look.blocks]
-    outcomes = judge(
-        [
-            (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
-            for rule in rules
-            for metric in (metric_of(rule.metric, selected),)
-        ],
-        alpha,
-        look,
+    checked = [
+        (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
+        for rule in rules
+        for metric in (metric_of(rule.metric, selected),)
+    ]
+    outcomes = judge(checked, alpha, look)
+    luck_notes = dict.fromkeys(
+        note for _, metric, cells in checked for note in _shared_luck(metric, cells)
     )
+    notes = [*notes, *luck_notes]
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
         [cell for cell in unmatched_of(selected) if base not in cell.variants]
@@ -367,7 +380,9 @@ def _evidence(
             zip(
                 paired,
                 t_intervals(
-                    [pairing.differences for pairing in paired.values()], confidence=confidence
+                    [pairing.differences for pairing in paired.values()],
+                    confidence=confidence,
+                    blocks=[pairing.blocks for pairing in paired.values()],
                 ),
                 strict=True,
             )
@@ -392,6 +407,14 @@ def _evidence(
                 evidence = _absence(arms.get((*place, variant)), pairing)
             cells.append(((factors, variant), evidence))
     return cells
+
+
+def _shared_luck(metric: Metric, cells: Sequence[tuple[Place, Evidence | str]]) -> list[Warning]:
+    by_variant: dict[str, list[Pairing]] = {}
+    for (_, variant), evidence in cells:
+        if isinstance(evidence, Evidence):
+            by_variant.setdefault(variant, []).append(evidence.pairing)
+    return shared_luck_notes(metric, by_variant)
 
 
 def _absence(variant: ArmCell | None, pairing: Pairing) -> str:
