@@ -19,6 +19,7 @@ from ..compare.rules.check import MISSING, ZERO, Check, Evidence, Place, judge
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
 from .changes import ALPHA, Course, find_changes, meets
+from .render import trend_text
 from .store import Entry, History, manifest_digest, rows_of, series_name, start_of
 
 HISTORY, CHECKED = "history", "checked"
@@ -71,6 +72,7 @@ def check_history(
             values.setdefault((row.metric, row.series), []).append(row.value)
             units[row.metric] = row.unit
     checked, new_cells = [], dict[str, None]()
+    trends = dict[Warning, None]()
     for rule in rules:
         if rule.metric not in units:
             raise UsageError(
@@ -84,6 +86,7 @@ def check_history(
         for course in find_changes(history, [metric], where=where):
             name = series_name(course.series.variant, course.series.factors)
             names.add(name)
+            trends |= dict.fromkeys(_trend_notes(course))
             baseline_values = _baseline(course, numbers)
             if baseline_values:
                 place = (course.series.factors, course.series.variant or CHECKED)
@@ -103,7 +106,7 @@ def check_history(
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,
         _differences(earlier[-1], results),
-        (*notes, *_unmatched_notes(new_cells, where or {})),
+        (*notes, *trends, *_unmatched_notes(new_cells, where or {})),
     )
 
 
@@ -153,6 +156,20 @@ def _differences(last: Entry, results: Sequence[Results]) -> tuple[Difference, .
         for name, texts in facts.items()
         if name in last.environment and "; ".join(texts) != last.environment[name]
     )
+
+
+def _trend_notes(course: Course) -> list[Warning]:
+    """That a series has a trend, which the check assumes not to be there."""
+    if course.trend is None:
+        return []
+    factors = course.series.factors
+    cell = axis_text(factors.keys(), tuple(factors.values()))
+    text = (
+        f"{course.metric.name}{f' at {cell}' if cell else ''}: {trend_text(course, course.trend)} in "
+        "the history; its mean is no level to compare with; measure both versions in turn "
+        "(--against)"
+    )
+    return [Warning("trend", text)]
 
 
 def _unmatched_notes(
