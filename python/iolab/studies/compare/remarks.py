@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric
 from iolab.base.stats.blocks import shared_luck_p
 from iolab.base.stats.sessions import least_permutation_p
 from iolab.base.units import format_quantity
@@ -17,7 +17,7 @@ from iolab.base.verdict import Level
 from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import KERNEL, Run
 from .axes import Axes, level_text
-from .cells import ArmCell, Pairing
+from .cells import ArmCell, Pairing, is_tail
 from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
@@ -63,6 +63,12 @@ def footnotes_of(
                 "missing",
                 f"runs without {metric.name} left out{partner}",
             )
+    if is_tail(arm.runs, metric):
+        say(
+            "tail",
+            f"the tail of the sample, shown and not tested: fewer than {LEAST_BEYOND} I/Os of a run "
+            "are beyond it, so that it depends on their number",
+        )
     if pairing is not None and pairing.zero:
         say("zero", "a value is zero: no ratio")
     return tuple(codes)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from iolab.base.errors import UsageError
-from iolab.base.metrics import Metric, of
+from iolab.base.metrics import Metric, of, share_beyond
 from iolab.base.stats.sessions import session_interval
 
 from ..compare.axes import axis_text
@@ -140,7 +140,14 @@ def _evidence(
         {(place,): [value] for place, value in enumerate(before)},
         {(place,): [value] for place, value in enumerate(after)},
     )
-    pairing = Pairing(np.empty(0), (), 0, sessions=sessions, is_by_sessions=True)
+    pairing = Pairing(
+        np.empty(0),
+        (),
+        0,
+        sessions=sessions,
+        is_by_sessions=True,
+        is_tail=share_beyond(metric.name) == 0,
+    )
     return Evidence(interval, pairing, metric.assumption != "normal", is_history=True)
 
 

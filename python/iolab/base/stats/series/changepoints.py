@@ -142,7 +142,7 @@ def find_changes(values: Values, *, level: float = 0.05) -> Changes:
 def _fit_slope(series: Floats, level: float) -> tuple[Trend, list[int]]:
     """A slope, and the places of steps beside it. Each is fitted to what the other leaves, until the
     places stay."""
-    line: Floats = slope_of(series) * np.arange(len(series))
+    line: Floats = slope_of(series) * np.arange(len(series), dtype=np.float64)
     tried: list[list[int]] = []
     while True:
         rest = series - line
@@ -156,7 +156,7 @@ def _fit_slope(series: Floats, level: float) -> tuple[Trend, list[int]]:
 
 
 def _line(slope: Trend, count: int) -> Floats:
-    line: Floats = slope.change / (count - 1) * np.arange(count)
+    line: Floats = slope.change / (count - 1) * np.arange(count, dtype=np.float64)
     return line
 
 

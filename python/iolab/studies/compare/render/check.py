@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from iolab.base.untrusted_text import markdown, visible
 
 from ..axes import axis_text
-from ..model import CONFOUNDED, NOT_ALTERNATING, UNBALANCED
+from ..model import CONFOUNDED, NOT_ALTERNATING, TAIL, UNBALANCED
 from ..rules.check import (
     MISSING,
     NO_LOOK,
@@ -34,6 +34,7 @@ MOST_CELLS = 20
 REASONS = {
     CONFOUNDED: "confounded with time (an arm has a single session)",
     NOT_ALTERNATING: "all sessions of one arm were before those of the other",
+    TAIL: "the tail of the sample, with fewer than ten I/Os beyond it, is not tested",
     UNBALANCED: "the exact test needs as many sessions of one arm as of the other",
     SHORT_HISTORY: "fewer than 3 results since the last change",
     MISSING: "the variant has no run of this cell",

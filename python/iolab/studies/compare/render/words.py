@@ -14,6 +14,7 @@ from ..axes import axis_text, level_text
 from ..model import (
     CONFOUNDED,
     NOT_ALTERNATING,
+    TAIL,
     UNBALANCED,
     Cell,
     Change,
@@ -25,6 +26,7 @@ from ..model import (
 REASONS = {
     CONFOUNDED: "confounded with time",
     NOT_ALTERNATING: "arms not alternating",
+    TAIL: "tail of the sample",
     UNBALANCED: "unequal numbers of sessions",
 }
 """Why a change has no test, by code."""

@@ -39,6 +39,7 @@ from ..model import (
     AGAIN,
     CONFOUNDED,
     NOT_ALTERNATING,
+    TAIL,
     UNBALANCED,
     Difference,
     Key,
@@ -162,6 +163,8 @@ class Evidence:
     @property
     def reason(self) -> str | None:
         """Code of the reason why there is no test."""
+        if self.pairing.is_tail:
+            return TAIL
         if self.is_history and self.baseline_sessions < LEAST_SESSIONS:
             return SHORT_HISTORY
         if isinstance(self.interval, SessionInterval):
@@ -450,6 +453,8 @@ def _test_cell(
         sessions=sessions,
         reason=evidence.reason,
     )
+    if evidence.reason == TAIL:
+        return dataclasses.replace(cell, low=None, high=None)
     if evidence.reason is not None:
         return cell
     low, high = bounds
