@@ -511,7 +511,7 @@ def test_what_holds_for_one_metric_of_a_matrix_bears_its_name() -> None:
     ]
     assert (
         lines.count(
-            "note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"
+            "note: 4 blocks: the exact test can't be significant below 6, as p of 4 pairs is at least 0.125"
         )
         == 1
     )

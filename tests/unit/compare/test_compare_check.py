@@ -253,7 +253,8 @@ def test_junit_counts_inconclusive_cells_as_told(
 ) -> None:
     found = gate(study(0.95, blocks=2, noise=0.3), "write.iops >= -5 %")
     suites = ElementTree.fromstring(render_check(found, "junit", inconclusive=inconclusive))
-    [suite] = suites
+    suite, runs = suites
+    assert (runs.get("name"), runs.get("tests"), runs.get("failures")) == ("runs", "1", "0")
     assert (suites.tag, suite.tag, suite.get("tests")) == ("testsuites", "testsuite", "3")
     assert (int(suite.get("failures", "")), int(suite.get("skipped", ""))) == counts
     assert len(suite.findall("testcase/failure")) == counts[0]

@@ -24,6 +24,7 @@ from iolab.base.stats.sessions import SessionInterval, session_interval
 from iolab.base.units import BASE, unit
 
 from ..results.evidence.model import Run
+from .arms import arm_runs
 from .axes import BLOCK_SIZES, Axes, Grid, Layout, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .load.achieved import with_achieved
@@ -34,6 +35,7 @@ from .model import (
     SYNCS_DIFFER,
     TAIL,
     UNBALANCED,
+    ZERO_VALUE,
     Cell,
     Change,
     Comparison,
@@ -85,6 +87,24 @@ def change_of(
         else max(abs(low), abs(high)),
         sessions=sessions,
         reason=reason,
+    )
+
+
+def zero_change_of(pairing: Pairing, metric: Metric) -> Change:
+    """The change of arithmetic means where a value is zero: no throughput is a loss of 100 %."""
+    value = pairing.zero_change
+    assert value is not None
+    return Change(
+        value=value,
+        low=None,
+        high=None,
+        pairs=0,
+        dropped=pairing.dropped,
+        without=pairing.without,
+        improves=None
+        if metric.better is None or value == 0
+        else (value > 0) == (metric.better == "higher"),
+        reason=ZERO_VALUE,
     )
 
 
@@ -272,6 +292,11 @@ def compare(
         if (*place, base) in arms or (*place, variant) in arms
     }
     changes, planned = _changes(pairings, metric, confidence, ALPHA)
+    changes |= {
+        key: zero_change_of(pairing, metric)
+        for key, pairing in pairings.items()
+        if pairing.zero and pairing.zero_change is not None
+    }
     cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *variants_to_compare):
@@ -324,6 +349,7 @@ def compare(
         shown_unit=_shown_unit(shown_unit, metric, selected),
         differences=differences,
         unmatched=unmatched,
+        arms=arm_runs(selected, (base, *variants_to_compare)),
     )
 
 

@@ -16,6 +16,7 @@ from iolab.base.verdict import Level
 
 from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import KERNEL, Run
+from .arms import arm_runs, is_asymmetric
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing, is_tail
 from .model import (
@@ -70,7 +71,12 @@ def footnotes_of(
             "are beyond it, so that it depends on their number",
         )
     if pairing is not None and pairing.zero:
-        say("zero", "a value is zero: no ratio")
+        say(
+            "zero",
+            "a value is zero, which has no logarithm: change of the arithmetic mean, without a test"
+            if pairing.zero_change is not None
+            else "the baseline's values are zero: no ratio",
+        )
     return tuple(codes)
 
 
@@ -122,6 +128,19 @@ def warnings_of(
 ) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
     warnings = []
+    base, *others = arm_runs(runs, (baseline, *variants))
+    unlike = [arm for arm in others if is_asymmetric(base, arm)]
+    if unlike:
+        listed = ", ".join(
+            f"{arm.variant} {len(arm.lost)} of {arm.planned}" for arm in (base, *unlike[:4])
+        )
+        warnings.append(
+            Warning(
+                "losses",
+                f"the arms lost different runs ({listed}): those that count may be the better ones "
+                "of an arm",
+            )
+        )
     if not variants:
         warnings.append(
             Warning(
@@ -177,7 +196,8 @@ def warnings_of(
         warnings.append(
             Warning(
                 "few-blocks",
-                f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
+                f"{most} blocks: the exact test can't be significant below 6, as p of {most} pairs is at "
+                f"least {2 / 2**most:.3g}",
             )
         )
     has_several = any(run.results for run in runs)
@@ -251,14 +271,38 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
                     f"{least:.2g}, and Welch's t interval over session means decides",
                 )
             )
-    if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
-        warnings.append(
-            Warning(
-                "order-unknown",
-                "fio's results do not state when they ran: the arms are assumed to have taken turns",
-            )
+    return [*warnings, *order_notes(pairings)]
+
+
+def order_notes(pairings: Iterable[Pairing]) -> list[Warning]:
+    """That the place of imported runs in the order of the runs is not known."""
+    unordered = [
+        (pairing.unordered, runs, pairing.is_by_sessions)
+        for pairing in pairings
+        if pairing.unordered
+        and (
+            runs := 2 * len(pairing.differences)
+            if pairing.sessions is None
+            else sum(len(values) for arm in pairing.sessions for values in arm.values())
         )
-    return warnings
+        > 2
+    ]
+    if not unordered:
+        return []
+    count, runs = (sum(numbers) for numbers in zip(*(item[:2] for item in unordered), strict=True))
+    if count >= runs:
+        text = "fio's results do not state when they ran: the arms are assumed to have taken turns"
+    elif any(is_by_sessions for *_, is_by_sessions in unordered):
+        text = (
+            f"{count} of {runs} runs do not state when they ran; by the times of the others the arms "
+            "did not take turns"
+        )
+    else:
+        text = (
+            f"{count} of {runs} runs do not state when they ran; the times of the others do not "
+            "contradict that the arms took turns"
+        )
+    return [Warning("order-unknown", text)]
 
 
 SHARED_LUCK_NOTED = 0.01

@@ -12,10 +12,20 @@ from iolab.base.errors import UsageError
 from iolab.base.metrics import Metric, of, share_beyond
 from iolab.base.stats.sessions import session_interval
 
+from ..compare.arms import ArmRuns, arm_runs
 from ..compare.axes import axis_text
 from ..compare.cells import Pairing, SessionValues
 from ..compare.model import Difference, Warning
-from ..compare.rules.check import MISSING, ZERO, Check, Evidence, Place, judge
+from ..compare.rules.check import (
+    MISSING,
+    ZERO,
+    Check,
+    Evidence,
+    Outcome,
+    Place,
+    judge,
+    judge_runs,
+)
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
 from .changes import ALPHA, Course, find_changes, meets
@@ -34,6 +44,8 @@ def check_history(
     where: Mapping[str, Sequence[str]] | None = None,
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
+    allowed_failures: int = 0,
+    suspect: Outcome = "pass",
 ) -> Check:
     """Check new results against the results of a history before them.
 
@@ -44,6 +56,8 @@ def check_history(
     Args:
         results: of the version that is checked; several are sessions of it. Where they are entries
         of the history, these are left out of the baseline.
+        allowed_failures, suspect: see `judge_runs`. Of the history, runs that were lost are not
+        known: each one of the checked results counts.
 
     Raises UsageError where there is no rule, or a rule's metric was not measured.
     """
@@ -100,6 +114,24 @@ def check_history(
             name for name_of, name in values if name_of == metric.name and name not in names
         )
         checked.append((rule, metric, cells))
+    runs = [
+        run
+        for directory in results
+        for run in directory.runs
+        if meets(run.variant, run.factors, where or {})
+    ]
+    arms = arm_runs(runs, tuple(dict.fromkeys(run.variant for run in runs)))
+    findings = tuple(
+        dict.fromkeys(
+            finding
+            for arm in arms
+            for finding in judge_runs(
+                (ArmRuns(HISTORY, 0, 0, {}, ()), arm),
+                allowed_failures=allowed_failures,
+                suspect=suspect,
+            )
+        )
+    )
     return Check(
         judge(checked, alpha),
         HISTORY,
@@ -107,6 +139,8 @@ def check_history(
         alpha,
         _differences(earlier[-1], results),
         (*notes, *trends, *_unmatched_notes(new_cells, where or {})),
+        arms=arms,
+        findings=findings,
     )
 
 

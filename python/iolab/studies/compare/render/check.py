@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
 from iolab.base.untrusted_text import markdown, visible
 
+from ..arms import runs_text
 from ..axes import axis_text
 from ..model import CONFOUNDED, NOT_ALTERNATING, TAIL, UNBALANCED
 from ..rules.check import (
@@ -40,7 +42,7 @@ REASONS = {
     MISSING: "the variant has no run of this cell",
     NO_PAIRS: "no block has a valid run of both arms",
     ONE_BLOCK: "a single block: no noise is known",
-    ZERO: "a value is zero: no ratio",
+    ZERO: "a value is zero: no test",
     NO_LOOK: "the blocks of the first look are not complete",
 }
 """Why a cell has no test, by code."""
@@ -65,7 +67,11 @@ def render_check(check: Check, style: str, *, inconclusive: Outcome = "inconclus
 
 
 def headline(check: Check) -> str:
-    """`fail: 3 rules (1 failed, 2 passed)`, or `pass: 1 rule`."""
+    """`fail: 3 rules (1 failed, 2 passed)`, or `pass: 1 rule; 24 of 24 runs are SUSPECT (stall 24)`."""
+    return "; ".join([_rules_line(check), *(finding.text for finding in check.findings)])
+
+
+def _rules_line(check: Check) -> str:
     counts = {
         outcome: sum(rule.outcome == outcome for rule in check.rules)
         for outcome in ("fail", "inconclusive", "pass")
@@ -73,7 +79,9 @@ def headline(check: Check) -> str:
     words = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
     listed = ", ".join(f"{count} {words[name]}" for name, count in counts.items() if count)
     if len(check.rules) == 1:
-        return f"{check.outcome}: 1 rule"
+        [rule] = check.rules
+        own = "" if rule.outcome == check.outcome else f" ({words[rule.outcome]})"
+        return f"{check.outcome}: 1 rule{own}"
     return f"{check.outcome}: {len(check.rules)} rules ({listed})"
 
 
@@ -200,6 +208,7 @@ def _closing(check: Check) -> list[str]:
     if check.look is not None:
         confidence += ", widened for all looks"
     return [
+        *([runs_text(check.arms)] if check.arms else []),
         *_look_lines(check),
         f"against {check.baseline}; {confidence}. The chance that the check passes "
         f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}",
@@ -248,6 +257,8 @@ def as_json(check: Check) -> dict[str, Any]:
             }
             for difference in check.differences
         ],
+        "arms": [arm.as_data() for arm in check.arms],
+        "findings": [asdict(finding) for finding in check.findings],
         "notes": [{"code": note.code, "text": note.text} for note in check.notes],
         "look": None
         if check.look is None
@@ -312,10 +323,41 @@ def _junit(check: Check, inconclusive: Outcome) -> str:
                 ElementTree.SubElement(case, "skipped", message=words)
             else:
                 ElementTree.SubElement(case, "system-out").text = words
+    if check.arms:
+        _junit_runs(suites, check, inconclusive)
     for name in ("tests", "failures", "errors", "skipped"):
         suites.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, "unicode", xml_declaration=True) + "\n"
+
+
+def _junit_runs(suites: ElementTree.Element, check: Check, inconclusive: Outcome) -> None:
+    """A suite of its own for the runs: a case per finding, or a single case with the counts."""
+    outcomes = [
+        inconclusive if finding.outcome == "inconclusive" else finding.outcome
+        for finding in check.findings
+    ]
+    suite = ElementTree.SubElement(
+        suites,
+        "testsuite",
+        name="runs",
+        tests=str(len(outcomes) or 1),
+        failures=str(outcomes.count("fail")),
+        errors="0",
+        skipped=str(outcomes.count("inconclusive")),
+    )
+    for outcome, code, name, text in [
+        (outcome, finding.code, f"{finding.code} {finding.variant}".rstrip(), finding.text)
+        for outcome, finding in zip(outcomes, check.findings, strict=True)
+    ] or [("pass", "", "counted", runs_text(check.arms))]:
+        case = ElementTree.SubElement(suite, "testcase", classname="runs", name=visible(name))
+        if outcome == "fail":
+            ElementTree.SubElement(case, "failure", message=visible(text), type=code)
+        elif outcome == "inconclusive":
+            ElementTree.SubElement(case, "skipped", message=visible(text))
+        ElementTree.SubElement(case, "system-out").text = visible(
+            text if text == runs_text(check.arms) else f"{text}; {runs_text(check.arms)}"
+        )
 
 
 def _junit_counts(cells: Sequence[CellOutcome], inconclusive: Outcome) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,7 @@ from iolab.base.stats.sequential import Look
 from iolab.base.stats.sessions import SessionInterval, session_interval
 
 from ...results.evidence.model import Run
+from ..arms import ArmRuns, arm_runs, is_asymmetric
 from ..axes import Layout, Where, axis_text, choose, select
 from ..cells import ArmCell, Pairing, collect, pair, scale_of
 from ..compare import ALPHA, baseline_of, metric_of
@@ -45,7 +47,7 @@ from ..model import (
     Key,
     Warning,
 )
-from ..remarks import shared_luck_notes
+from ..remarks import order_notes, shared_luck_notes
 from ..several import differences_of, unmatched_of
 from . import planning
 from .rules import Rule
@@ -114,6 +116,20 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
+class RunFinding:
+    """What the runs say apart from their numbers.
+
+    Attributes:
+        code: `failures`, `losses` or `suspect`. outcome: of the check at best.
+    """
+
+    code: str
+    outcome: Outcome
+    variant: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Check:
     """All rules of a check.
 
@@ -122,7 +138,8 @@ class Check:
         and of the chance that it fails although none is.
         differences: of the environments of arms from several
         results. notes: what else must be known. look: of a study with a number of blocks that was
-        decided sequentially; runs after it are left out.
+        decided sequentially; runs after it are left out. arms: the runs of each arm, the baseline
+        first. findings: what they say.
     """
 
     rules: tuple[RuleOutcome, ...]
@@ -132,11 +149,67 @@ class Check:
     differences: tuple[Difference, ...] = ()
     notes: tuple[Warning, ...] = ()
     look: Look | None = None
+    arms: tuple[ArmRuns, ...] = ()
+    findings: tuple[RunFinding, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
-        """`fail` where one rule fails, `pass` where all pass."""
-        return _worst([rule.outcome for rule in self.rules])
+        """`fail` where a rule or a finding fails, `pass` where all pass."""
+        rules, findings = (
+            [rule.outcome for rule in self.rules],
+            [finding.outcome for finding in self.findings],
+        )
+        return _worst([*rules, *findings])
+
+
+def judge_runs(
+    arms: Sequence[ArmRuns], *, allowed_failures: int = 0, suspect: Outcome = "pass"
+) -> tuple[RunFinding, ...]:
+    """What the runs of the arms say, the baseline's first.
+
+    An arm that loses more runs than the baseline to errors or missing I/O fails. Other losses that
+    differ between the arms leave the check inconclusive: those that count may be the better runs of
+    one arm. Both hold for differences above `allowed_failures`. `suspect` is the outcome where any
+    run is SUSPECT.
+    """
+    findings = []
+    baseline, *others = arms
+    for arm in others:
+        more = arm.failures - baseline.failures
+        if more > allowed_failures:
+            findings.append(
+                RunFinding(
+                    "failures",
+                    "fail",
+                    arm.variant,
+                    f"{arm.variant} lost {arm.failures} of {arm.planned} runs to errors or missing I/O, "
+                    f"{baseline.variant} {baseline.failures} of {baseline.planned}",
+                )
+            )
+        elif (
+            is_asymmetric(baseline, arm)
+            and max(abs(more), abs(len(arm.lost) - len(baseline.lost)), 1) > allowed_failures
+        ):
+            findings.append(
+                RunFinding(
+                    "losses",
+                    "inconclusive",
+                    arm.variant,
+                    f"the arms lost different runs: {arm.variant} {len(arm.lost)} of {arm.planned}, "
+                    f"{baseline.variant} {len(baseline.lost)} of {baseline.planned}",
+                )
+            )
+    counted = sum(arm.counted for arm in arms)
+    number = sum(sum(arm.suspect.values()) for arm in arms)
+    if number:
+        codes = Counter[str]()
+        for arm in arms:
+            codes.update(arm.suspect)
+        listed = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+        findings.append(
+            RunFinding("suspect", suspect, "", f"{number} of {counted} runs are SUSPECT ({listed})")
+        )
+    return tuple(findings)
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
@@ -228,6 +301,14 @@ class Evidence:
         return None if needed is None else needed - basis.interval.n
 
 
+@dataclass(frozen=True)
+class ZeroEvidence:
+    """A cell with values of zero, which have no logarithm: the change of the arithmetic means, of
+    which there is no test."""
+
+    change: float
+
+
 Place = tuple[dict[str, object], str]
 
 
@@ -241,6 +322,8 @@ def check(
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
     look: Look | None = None,
+    allowed_failures: int = 0,
+    suspect: Outcome = "pass",
 ) -> Check:
     """Check the changes of every variant against the baseline.
 
@@ -248,6 +331,7 @@ def check(
         runs: as `compare.compare` takes them; baseline, ignore, where: likewise.
         alpha: of the check as a whole, see `Check`; with a look, that of its design.
         look: the last look of a sequential study. Only its blocks count, and tests have its level.
+        allowed_failures, suspect: see `judge_runs`.
 
     A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
     it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
@@ -292,7 +376,14 @@ def check(
     luck_notes = dict.fromkeys(
         note for _, metric, cells in checked for note in _shared_luck(metric, cells)
     )
-    notes = [*notes, *luck_notes]
+    pairings = [
+        evidence.pairing
+        for _, _, cells in checked
+        for _, evidence in cells
+        if isinstance(evidence, Evidence)
+    ]
+    notes = [*notes, *luck_notes, *order_notes(pairings)]
+    arms = arm_runs(counted, (base, *compared))
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
         [cell for cell in unmatched_of(selected) if base not in cell.variants]
@@ -316,11 +407,13 @@ def check(
         differences_of(selected) if has_several else (),
         tuple(notes),
         look,
+        arms,
+        judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect),
     )
 
 
 def judge(
-    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]],
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | ZeroEvidence | str]]]],
     alpha: float,
     look: Look | None = None,
 ) -> tuple[RuleOutcome, ...]:
@@ -360,14 +453,14 @@ def _evidence(
     variants: Sequence[str],
     ignore: Sequence[str],
     alpha: float,
-) -> list[tuple[Place, Evidence | str]]:
+) -> list[tuple[Place, Evidence | ZeroEvidence | str]]:
     """Of every cell of the baseline and every variant its evidence, or the reason for its
     absence."""
     axes = choose(runs, Layout(ignore=ignore))
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)
     places = list(dict.fromkeys(key[:3] for key in arms))
-    cells: list[tuple[Place, Evidence | str]] = []
+    cells: list[tuple[Place, Evidence | ZeroEvidence | str]] = []
     for variant in variants:
         pairings = {
             place: pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
@@ -403,16 +496,20 @@ def _evidence(
                 **axes.fixed,
                 **dict(zip(names, (*place[0], *place[1], *place[2]), strict=True)),
             }
-            evidence: Evidence | str
+            evidence: Evidence | ZeroEvidence | str
             if place in intervals:
                 evidence = Evidence(intervals[place], pairing, metric.assumption != "normal")
             else:
                 evidence = _absence(arms.get((*place, variant)), pairing)
+            if pairing.zero and pairing.zero_change is not None:
+                evidence = ZeroEvidence(pairing.zero_change)
             cells.append(((factors, variant), evidence))
     return cells
 
 
-def _shared_luck(metric: Metric, cells: Sequence[tuple[Place, Evidence | str]]) -> list[Warning]:
+def _shared_luck(
+    metric: Metric, cells: Sequence[tuple[Place, Evidence | ZeroEvidence | str]]
+) -> list[Warning]:
     by_variant: dict[str, list[Pairing]] = {}
     for (_, variant), evidence in cells:
         if isinstance(evidence, Evidence):
@@ -431,7 +528,7 @@ def _test_cell(
     metric: Metric,
     factors: dict[str, object],
     variant: str,
-    evidence: Evidence | str,
+    evidence: Evidence | ZeroEvidence | str,
     look: Look | None,
 ) -> CellOutcome:
     """The cell with its p values, before the correction."""
@@ -439,6 +536,16 @@ def _test_cell(
         return CellOutcome(factors, variant, "inconclusive", reason=NO_LOOK)
     if isinstance(evidence, str):
         return CellOutcome(factors, variant, "inconclusive", reason=evidence)
+    if isinstance(evidence, ZeroEvidence):
+        low, _ = bounds
+        is_lost = evidence.change <= -1 and low is not None
+        return CellOutcome(
+            factors,
+            variant,
+            "fail" if is_lost else "inconclusive",
+            evidence.change,
+            reason=None if is_lost else ZERO,
+        )
     interval, back = evidence.interval, scale_of(metric)
     sessions = interval.sessions if isinstance(interval, SessionInterval) else None
     cell = CellOutcome(
@@ -476,12 +583,12 @@ def _decide(
     cell: CellOutcome,
     adjusted: float | None,
     bounds: tuple[float | None, float | None],
-    evidence: Evidence | str,
+    evidence: Evidence | ZeroEvidence | str,
     alpha: float,
     tests: int,
 ) -> CellOutcome:
     p_pass = cell.p_pass
-    if isinstance(evidence, str) or p_pass is None or adjusted is None:
+    if not isinstance(evidence, Evidence) or p_pass is None or adjusted is None:
         more = None
         if cell.reason == CONFOUNDED:
             more = max(1, LEAST_SESSIONS - cell.count)
