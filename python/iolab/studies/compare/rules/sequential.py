@@ -114,6 +114,11 @@ def plan_until(
                 f"no metric is called '{rule.metric}'", hint="iolab catalog metrics lists them"
             )
         rule.bounds(metric)
+        if rule.statistic:
+            raise UsageError(
+                f"'{rule}' cannot end a study: looks are planned for rules on the mean",
+                hint="choose the number of blocks, and check it afterwards",
+            )
         if share_beyond(rule.metric) == 0:
             raise UsageError(
                 f"{rule.metric} is made by a single I/O, and never tested",
