@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric, share_beyond
 from iolab.base.stats.means import log_mean_interval, mean_interval
 from iolab.base.verdict import Level
 
@@ -160,7 +160,8 @@ class Pairing:
         (logarithms, or plain) of each session. is_by_sessions: whether the arms did not take turns;
         then there are no differences, and `dropped` counts runs. is_alternating: whether sessions of
         one arm were not all before those of the other. unordered: runs with an unknown place in the
-        order, where only their times state it.
+        order, where only their times state it. is_tail: whether the metric is the tail of the
+        sample in one of the arms.
     """
 
     differences: NDArray[np.float64]
@@ -173,6 +174,7 @@ class Pairing:
     is_alternating: bool = True
     is_by_sessions: bool = False
     unordered: int = 0
+    is_tail: bool = False
 
     @property
     def has_change(self) -> bool:
@@ -210,10 +212,32 @@ def collect(
     return cells
 
 
+def is_tail(runs: Sequence[Run], metric: Metric) -> bool:
+    """Whether fewer than `LEAST_BEYOND` I/Os of a run are beyond a percentile, in half of the runs
+    or more; always for the minimum and the maximum. Runs without a number of I/Os are not known to
+    be short of them."""
+    share = share_beyond(metric.name)
+    if share is None or not runs:
+        return False
+    operation = metric.name.partition(".")[0]
+    counts = [run.value(f"{operation}.ios") for run in runs]
+    known = [count for count in counts if count is not None]
+    few = sum(count * share < LEAST_BEYOND * (1 - 1e-9) for count in known)
+    return share == 0 or (bool(known) and 2 * few >= len(known))
+
+
 def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
+    """The pairing of two arms, see `Pairing`."""
+    first, second = baseline or ArmCell(), variant or ArmCell()
+    return replace(
+        _pair(first, second, metric),
+        is_tail=any(is_tail(arm.runs, metric) for arm in (first, second)),
+    )
+
+
+def _pair(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
     """Pairs of blocks that are valid on both sides, where the arms took turns; a block that lacks
     one side leaves whole, and is counted. Else the sessions of both arms."""
-    first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
     if not takes_turns(

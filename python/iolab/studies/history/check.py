@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from iolab.base.errors import UsageError
-from iolab.base.metrics import Metric, of
+from iolab.base.metrics import Metric, of, share_beyond
 from iolab.base.stats.sessions import session_interval
 
 from ..compare.arms import ArmRuns, arm_runs
@@ -29,6 +29,7 @@ from ..compare.rules.check import (
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
 from .changes import ALPHA, Course, find_changes, meets
+from .render import trend_text
 from .store import Entry, History, manifest_digest, rows_of, series_name, start_of
 
 HISTORY, CHECKED = "history", "checked"
@@ -85,6 +86,7 @@ def check_history(
             values.setdefault((row.metric, row.series), []).append(row.value)
             units[row.metric] = row.unit
     checked, new_cells = [], dict[str, None]()
+    trends = dict[Warning, None]()
     for rule in rules:
         if rule.metric not in units:
             raise UsageError(
@@ -98,6 +100,7 @@ def check_history(
         for course in find_changes(history, [metric], where=where):
             name = series_name(course.series.variant, course.series.factors)
             names.add(name)
+            trends |= dict.fromkeys(_trend_notes(course))
             baseline_values = _baseline(course, numbers)
             if baseline_values:
                 place = (course.series.factors, course.series.variant or CHECKED)
@@ -135,7 +138,7 @@ def check_history(
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,
         _differences(earlier[-1], results),
-        (*notes, *_unmatched_notes(new_cells, where or {})),
+        (*notes, *trends, *_unmatched_notes(new_cells, where or {})),
         arms=arms,
         findings=findings,
     )
@@ -171,7 +174,14 @@ def _evidence(
         {(place,): [value] for place, value in enumerate(before)},
         {(place,): [value] for place, value in enumerate(after)},
     )
-    pairing = Pairing(np.empty(0), (), 0, sessions=sessions, is_by_sessions=True)
+    pairing = Pairing(
+        np.empty(0),
+        (),
+        0,
+        sessions=sessions,
+        is_by_sessions=True,
+        is_tail=share_beyond(metric.name) == 0,
+    )
     return Evidence(interval, pairing, metric.assumption != "normal", is_history=True)
 
 
@@ -187,6 +197,20 @@ def _differences(last: Entry, results: Sequence[Results]) -> tuple[Difference, .
         for name, texts in facts.items()
         if name in last.environment and "; ".join(texts) != last.environment[name]
     )
+
+
+def _trend_notes(course: Course) -> list[Warning]:
+    """That a series has a trend, which the check assumes not to be there."""
+    if course.trend is None:
+        return []
+    factors = course.series.factors
+    cell = axis_text(factors.keys(), tuple(factors.values()))
+    text = (
+        f"{course.metric.name}{f' at {cell}' if cell else ''}: {trend_text(course, course.trend)} in "
+        "the history; its mean is no level to compare with; measure both versions in turn "
+        "(--against)"
+    )
+    return [Warning("trend", text)]
 
 
 def _unmatched_notes(
