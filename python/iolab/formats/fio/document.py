@@ -17,7 +17,6 @@ from typing import Any
 from iolab.base.errors import FormatError
 
 from ..core.text import decode
-from .messages import NORMAL_OUTPUT, is_normal_output
 
 _FIRST_BRACE = re.compile(r"^[ \t]*(\{)[ \t]*\r?$", re.MULTILINE)
 _ANY_BRACE = re.compile(r"^[ \t]*(\{)", re.MULTILINE)
@@ -52,8 +51,6 @@ def read_documents(data: bytes, where: str) -> Documents:
     assumptions: list[str] = []
     first = _FIRST_BRACE.search(text) or _ANY_BRACE.search(text)
     if first is None:
-        if is_normal_output(data):
-            raise FormatError(NORMAL_OUTPUT, where=where)
         raise FormatError(
             f"no JSON in the file; it begins with '{_start_of(text)}'",
             where=where,
