@@ -21,27 +21,13 @@ from dataclasses import dataclass, field, replace
 from iolab.base.errors import FormatError
 
 from ..core.tables import FioDirection, FioJob, FioOutput, Latency
-from ..core.text import decode, looks_binary
+from ..core.text import decode, looks_binary, without_escapes, without_prefix
 
 _LONGEST_LINE = 4096
 """Characters; lines of a report have at most some hundreds."""
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _AMOUNT = rf"{_NUMBER}\s?[kKmMgGtTpPeE]?"
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\0\b\x07]"
-)
-_BEFORE = re.compile(
-    r"\s*(?:"
-    r"(?:&gt;|[>|])"  # quoted in mail
-    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=\s)"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?=\s)"
-    r"|#\d+ \d+\.\d+(?=\s)"  # BuildKit
-    r"|[A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \S+ [^\s:]+:(?=\s)"  # syslog, journal
-    r"|[\w.-]+\s*\|(?=\s)"  # containers
-    r"|(?:[^\t]{1,80}\t){1,2}(?=\d{4}-)"  # job and step
-    r")"
-)
 _HOST = re.compile(r"\s*<([^<>\s]{1,255})>(?:\s|$)")
 """What a client puts before the lines of its servers, and on a line of its own before a report."""
 
@@ -276,10 +262,10 @@ class _Reader:
     # --- lines
 
     def _line(self, number: int, line: str, after: str) -> None:
-        words = _without_prefix(line)
+        words = without_prefix(line)
         host = self._host
         if (match := _HOST.match(words)) is not None:
-            host, words = match[1], _without_prefix(words[match.end() :])
+            host, words = match[1], without_prefix(words[match.end() :])
             self._host = host if not words.strip() else self._host
         if _MESSAGE.fullmatch(words):
             self._messages.append(words.strip())
@@ -287,7 +273,7 @@ class _Reader:
             self._versions.append(match[1])
         elif _HEADER_BEGINS.search(words):
             match = _HEADER.match(words.strip()) or _HEADER.match(
-                f"{words.strip()} {_without_prefix(after).strip()}"
+                f"{words.strip()} {without_prefix(after).strip()}"
             )
             if match is not None:
                 self._header(match)
@@ -298,7 +284,7 @@ class _Reader:
             if self._reports:
                 self._reports[-1].is_closed = True
         else:
-            self._content(number, words, _without_prefix(after), host)
+            self._content(number, words, without_prefix(after), host)
 
     def _header(self, match: re.Match[str]) -> None:
         if self._reports and self._reports[-1].run == len(self._headers) - 1:
@@ -646,17 +632,10 @@ def _clean_lines(text: str) -> list[tuple[int, str]]:
     anything may follow."""
     return [
         (number, part)
-        for number, line in enumerate(_ESCAPES.sub("", text).split("\n"), 1)
+        for number, line in enumerate(without_escapes(text).split("\n"), 1)
         for part in line.split("\r")
         if part and not part.isspace() and len(part) <= _LONGEST_LINE
     ]
-
-
-def _without_prefix(line: str) -> str:
-    """A line without quoting and time stamps before it."""
-    while (match := _BEFORE.match(line)) is not None:
-        line = line[match.end() :]
-    return line
 
 
 def _complete(pattern: re.Pattern[str], line: str, after: str) -> re.Match[str] | None:
