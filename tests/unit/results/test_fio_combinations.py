@@ -50,7 +50,7 @@ def is_true(reason: Reason, data: bytes) -> bool:
     if reason.code == "cpu-bound":
         return any(job["usr_cpu"] + job["sys_cpu"] >= 85 for job in jobs)
     if reason.code == "runtime":
-        overrun = 1050 * reason.data["asked_seconds"] + 1000  # type: ignore[operator]
+        overrun = 1050 * reason.data["asked_seconds"] + 1000
         return any(
             job[direction]["runtime"] > overrun for job in jobs for direction in ("read", "write")
         )

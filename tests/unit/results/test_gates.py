@@ -343,7 +343,8 @@ def test_damage_of_a_monitors_file_is_a_note(tmp_path: Path, name: str, text: st
     """Its whole readings count, of a run made here as of an imported one."""
     for status in ("finished", "imported"):
         plan = dataclasses.replace(PLAN, status=status)
-        result = derived(tmp_path, output(job()), plan, **{name: text})
+        files: dict[str, Any] = {name: text}
+        result = derived(tmp_path, output(job()), plan, **files)
         assert found(result)["damaged-file"] is Level.OK
         assert result.verdict.level is Level.OK
         values = {each.metric: each.value for each in result.observations}
