@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from iolab.base.errors import StudyError
+from iolab.base.errors import RunError, StudyError
 from iolab.cli.main import run
+from iolab.cli.study.hosts import run_all
+from iolab.hosts.base.host import Place
 from iolab.studies.plan.file.load import Study, load_study
 from iolab.studies.plan.file.trust import is_trusted, remember, require_trust
+from iolab.studies.run.study import How, run_study
 from iolab.studies.workloads.fio.names import CHECKED, HARMLESS, KNOWN, RESERVED, TRUSTED
-from iolab.studies.workloads.fio.options import consent_to, problems
+from iolab.studies.workloads.fio.options import LONGEST_LINE, consent_to, problems
 from iolab.studies.workloads.fio.sections import FioOptions
+from iolab.studies.workloads.fio.workload import FioWorkload
 
 SECRET = "root-only-secret"
 
@@ -96,6 +101,17 @@ def test_no_file_is_included(workload: str, tmp_path: Path) -> None:
         ("bs", "4k\nexec_prerun=id"),
         ("bs", "4k\x00"),
         ("bs", "4k\r"),
+        ("description", "x\x7f"),
+        # fio takes what follows 8,191 bytes of a line as a line
+        ("description", "x" * (8191 - len("description=")) + "exec_prerun=id"),
+        ("description", "é" * 2000),
+        ("filename", " /etc/passwd"),
+        ("filename", "x\n"),
+        ("ioengine", " psync"),
+        ("ioengine", "'psync'"),
+        ("ioengine", "PSYNC"),
+        ("mem", "mmapshared:x"),
+        ("iomem", "mmaphuge: x"),
         *((name, "1") for name in sorted(RESERVED)),
     ],
 )
@@ -177,6 +193,86 @@ def test_a_job_file_lies_below_the_study(name: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="is not below the study") as caught:
         load_study(study_of(tmp_path / "study", f'job_file = "{name}"'))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "..", "a\x7f", "x" * 256])
+def test_a_section_names_no_files_outside_of_the_target(name: str) -> None:
+    with pytest.raises(ValidationError, match="is not a name for a section"):
+        FioOptions(job=f"[{name}]\nsize=1m\n", runtime=1, options={})
+
+
+def test_a_second_name_of_an_option_is_that_option() -> None:
+    with pytest.raises(ValidationError, match="fill_device"):
+        FioOptions(job="[a]\nsize=1m\nfill_fs=1\n", runtime=1, options={})
+    with pytest.raises(ValidationError, match="runs after the others"):
+        FioOptions(job="[a]\nsize=1m\n[b]\nsize=1m\nwait_for_previous\n", runtime=1, options={})
+
+
+@pytest.mark.parametrize(
+    "path", ["/x\nexec_prerun=id", "/x;y", "/x#y", "/${HOME}", "/$ncpus", "/" + "x" * LONGEST_LINE]
+)
+@pytest.mark.parametrize("kind", ["directory", "device"])
+def test_a_path_that_fio_reads_otherwise_is_refused(path: str, kind: Any) -> None:
+    load = FioWorkload(FioOptions(runtime=1, options={"size": "1m", "rw": "read"}))
+    with pytest.raises(RunError, match="fio would read"):
+        load.job(Place(path, kind))
+
+
+def test_what_differs_by_host_is_asked_about_on_each(tmp_path: Path) -> None:
+    studies = {name: load(tmp_path, f"{OPTIONS}uid = {name}") for name in ("1", "2")}
+    questions: list[Study] = []
+
+    def ask(study: Study) -> bool:
+        questions.append(study)
+        require_trust(study, len(questions) == 1)
+        return True
+
+    with pytest.raises(StudyError, match="uid=2"):
+        run_all(tmp_path / "s.toml", studies, {}, tmp_path / "out", {}, How(), ask)
+    assert questions == list(studies.values())
+
+
+@pytest.mark.fio
+def test_an_included_file_or_the_rest_of_a_line_does_not_run(fio: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "x.inc").write_text(f"exec_prerun=touch {ran}\n{SECRET}\n")
+    option = "x" * (8191 - len("description=")) + f"exec_prerun=touch {ran}"
+    (tmp_path / "line.fio").write_text(f"[a]\nsize=4k\nrw=read\ndescription={option}\n")
+    for workload in (
+        f'{OPTIONS}include = "{tmp_path}/x.inc"',
+        f'job = "[a]\\nsize=4k\\n  include={tmp_path}/x.inc"',
+        f'{OPTIONS}description = "{option}"',
+        'job_file = "line.fio"',
+    ):
+        study = study_of(tmp_path, f"{workload}\n[target]\npath = '{tmp_path}'")
+        with pytest.raises(StudyError) as caught:
+            run_study(study, tmp_path / "out", How(trusted=True))
+        assert SECRET not in str(caught.value)
+        assert not ran.exists()
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("length", [LONGEST_LINE, 8191])
+def test_fio_takes_the_longest_line_whole_and_a_longer_one_as_two(
+    fio: str, tmp_path: Path, length: int
+) -> None:
+    ran = tmp_path / "ran"
+    option = f"exec_prerun=touch {ran}"
+    text = "description=".ljust(length - len(option) if length == LONGEST_LINE else length, "x")
+    (tmp_path / "j.fio").write_text(f"[a]\nsize=4k\nioengine=null\nrw=read\n{text}{option}\n")
+    version = subprocess.run([fio, "--version"], capture_output=True, text=True, check=True).stdout
+    if length > LONGEST_LINE and version.strip() != "fio-3.33":
+        pytest.skip("measured with fio 3.33")
+    subprocess.run([fio, "j.fio"], cwd=tmp_path, capture_output=True, check=True)
+    assert ran.exists() == (length > LONGEST_LINE)
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("name", ["exec_preru", "exec_pr", "EXEC_PRERUN", "Exec_prerun", "includ"])
+def test_fio_takes_no_abbreviations_and_no_other_case(fio: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / "j.fio").write_text(f"[a]\nsize=4k\nioengine=null\n{name}=id\n")
+    command = [fio, "--parse-only", str(tmp_path / "j.fio")]
+    assert subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def test_each_option_has_one_kind() -> None:

@@ -219,8 +219,20 @@ class FioJson:
             leading_text=documents.leading_text,
             documents=documents.count,
             global_options=hosts.common,
+            disk_reads=_disk_reads(document.get("disk_util")),
             assumptions=(*documents.assumptions, *sorted(assume)),
         )
+
+
+def _disk_reads(disks: Any) -> int | None:
+    """Reads of all disks that fio lists; None without a list, or where one of them lacks the
+    count."""
+    counts = [
+        disk.get("read_ios") if isinstance(disk, dict) else None
+        for disk in (disks if isinstance(disks, list) else ())
+    ]
+    known = [count for count in counts if type(count) is int and count >= 0]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 class _Hosts:

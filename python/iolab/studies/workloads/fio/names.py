@@ -194,6 +194,16 @@ ALIASES = {
     "mem": "iomem",
     "steadystate": "ss",
     "disable_bw": "disable_bw_measurement",
+    "fileoffset": "offset",
+    "fill_fs": "fill_device",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "iodepth_batch_submit": "iodepth_batch",
+    "nr_files": "nrfiles",
+    "ratecycle": "rate_cycle",
+    "ratemin": "rate_min",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
+    "wait_for_previous": "stonewall",
 }
 """Second names of options to the first, so that a study's option meets the one of a job file."""
 

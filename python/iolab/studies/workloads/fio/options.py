@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from iolab.base.errors import UsageError
+from iolab.base.errors import RunError, UsageError
 from iolab.base.units import parse_fio_size
 from iolab.hosts.base.options import OptionProblem
 
@@ -57,6 +57,10 @@ _PLACES = {
 }
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options with a value that becomes (part of) a file's name."""
+_MEMORY = re.compile(r"malloc|shm|shmhuge|mmap|mmaphuge|mmapshared|cudamalloc")
+LONGEST_LINE = 4000
+"""Bytes of a line of a job file. fio 3.33 takes what follows 8,191 bytes as another line, with any
+option. Older versions have smaller buffers."""
 _PATTERNS = ("buffer_pattern", "verify_pattern")
 """Options with a pattern. fio reads a part of it in single quotes from the file of that name."""
 _FILE_NAME = re.compile(r"[\w.+=@%-]+(?:/[\w.+=@%-]+)*")
@@ -108,12 +112,21 @@ def _unknown(name: str) -> str:
 
 
 def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
-    """A job file of one section; true and false become 1 and 0."""
+    """A job file of one section; true and false become 1 and 0.
+
+    RunError for a line that fio would read as something else. A line break in the target's path
+    begins another option, a `;` a comment.
+    """
     lines = [f"[{section}]"]
-    lines += [
-        f"{name}={int(value) if isinstance(value, bool) else value}"
-        for name, value in options.items()
-    ]
+    for name, value in options.items():
+        line = f"{name}={int(value) if isinstance(value, bool) else value}"
+        is_replaced = name in ("directory", "filename") and re.search(r"[;#]|\$[{pmn]", line)
+        if is_replaced or _has_control(line) or _is_long(line):
+            raise RunError(
+                f"fio would read {name} of the job as something else",
+                hint="use a shorter path, without control characters, ';', '#' and '${'",
+            )
+        lines.append(line)
     return "\n".join(lines) + "\n"
 
 
@@ -216,6 +229,14 @@ def _is_blocks(name: str, text: str) -> bool:
     return all(map(_number, blocks))
 
 
+def _has_control(text: str) -> bool:
+    return any(ord(char) < 32 or ord(char) == 127 for char in text)
+
+
+def _is_long(line: str) -> bool:
+    return len(line.encode(errors="surrogatepass")) > LONGEST_LINE
+
+
 def _name_problem(name: str) -> OptionProblem | None:
     if name.strip().lower().startswith(INCLUDE):
         return OptionProblem(
@@ -249,8 +270,10 @@ def _kind_problem(name: str, value: Any) -> OptionProblem | None:
 
 def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
     text = str(value)
-    if any(ord(char) < 32 for char in text):
+    if _has_control(text):
         return OptionProblem((name,), "has control characters", "an option is one line")
+    if _is_long(f"{name}={text}"):
+        return OptionProblem((name,), "is too long", f"at most {LONGEST_LINE} bytes with its name")
     if "$" in text and name != "filename_format":
         # ${NAME} is read from the environment; for $ncpus, $pagesize and $mb_memory fio runs bc(1)
         return OptionProblem((name,), "has a '$', which fio replaces", "write the value itself")
@@ -276,13 +299,15 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         )
     if name in _PLAIN and "/" in text:
         return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")
+    if name in ("mem", "iomem") and not _MEMORY.fullmatch(text):
+        return OptionProblem((name,), f"'{text}' is not a kind of memory", "malloc, shm, mmap, ...")
     return _engine_problem(text) if name == "ioengine" else None
 
 
 def _engine_problem(text: str) -> OptionProblem | None:
-    engine = text.partition(":")[0].strip().strip("\"'")
-    if engine in FILE_ENGINES and ":" not in text:
+    if text in FILE_ENGINES:
         return None
+    engine = text.partition(":")[0].strip().strip("\"'")
     why = BARRED_ENGINES.get(engine, "iolab doesn't know that it stays in the files it is given")
     return OptionProblem(
         ("ioengine",),

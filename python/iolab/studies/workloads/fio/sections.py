@@ -281,9 +281,10 @@ def _section_problems(
                 '"100%" of a device',
             )
         )
-    if re.search(r"[\x00-\x1f\[\]]", name):
+    # fio names files after it, and reads 255 characters of it
+    if re.search(r"[\x00-\x1f\x7f\[\]]", name) or ".." in name.split("/") or len(name) > 255:
         problem_list.append(
-            OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words")
+            OptionProblem((KEY,), f"{name[:80]!r} is not a name for a section", "plain words")
         )
     return problem_list
 
