@@ -27,7 +27,7 @@ class SimulatedHistory(History):
     """Twenty series with 1 % noise, one for each number of jobs."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.notes = path, []
         self.entries = [
             Entry(number, f"n{number}", "nightly", number * DAY, number * DAY, "", f"r{number}")
             for number in range(ENTRIES)

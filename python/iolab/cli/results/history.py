@@ -105,6 +105,7 @@ def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], styl
         raise ResultsError("has no results", where=directory, hint="iolab history add RESULTS")
     selected = selected_metrics(history, metrics)
     courses = find_changes(history, selected, where=parse_where(where))
+    say(*history.notes)
     tell_as(style, render(history, courses, style))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from iolab.base.errors import UsageError
 from iolab.base.files import EVIDENCE, read_regular, write_atomically
+from iolab.base.integrity import has_own_digest, with_own_digest
 from iolab.base.metrics import Metric
 from iolab.base.stats.arrays import Floats
 from iolab.base.stats.multiple import benjamini_hochberg
@@ -242,8 +243,9 @@ def _search(history: History, series: Sequence[Floats]) -> list[Changes]:
 
 def _read_cache(history: History) -> dict[str, Changes]:
     try:
-        data = parse_json(read_regular(history.path / CACHE_FILE, limit=EVIDENCE))
-        if data["version"] != _VERSION:
+        text = read_regular(history.path / CACHE_FILE, limit=EVIDENCE)
+        data = parse_json(text)
+        if not has_own_digest(text) or data["version"] != _VERSION:
             return {}
         return {
             str(name): Changes(
@@ -263,7 +265,9 @@ def _write_cache(history: History, series: Mapping[str, Changes]) -> None:
         "series": {name: asdict(changes) for name, changes in series.items()},
     }
     try:
-        write_atomically(history.path / CACHE_FILE, json.dumps(document), durable=False)
+        write_atomically(
+            history.path / CACHE_FILE, with_own_digest(json.dumps(document)), durable=False
+        )
     except OSError:
         return  # a history that may only be read
 

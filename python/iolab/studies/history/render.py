@@ -207,6 +207,7 @@ def history_data(history: History, courses: Sequence[Course]) -> dict[str, Any]:
     return {
         "schema": 1,
         "kind": "history",
+        "notes": list(history.notes),
         "entries": [_entry_json(entry) for entry in history.entries],
         "series": [
             {
