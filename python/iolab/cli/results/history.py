@@ -64,7 +64,10 @@ def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> No
         pairs[name] = value
     history = History(directory, is_new=True)
     entry = history.add(path, revision=revision, tags=pairs)
-    say(f"added {path} to {directory} as {entry.number}, of {len(history.entries)} results")
+    say(
+        f"added {path} to {directory} as {entry.number}, of {len(history.entries)} results",
+        f"next: iolab history show --history {shlex.quote(str(directory))}",
+    )
 
 
 @command.command("list")
