@@ -459,6 +459,19 @@ def test_sections_of_one_entry_have_sizes_of_their_own(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("size", "level"), [("75m", Level.OK), ("74m", Level.OK), ("90m", Level.INVALID)]
+)
+def test_one_job_that_is_done_may_end_the_others(tmp_path: Path, size: str, level: Level) -> None:
+    """exitall, which fio does not echo; without a job that is done the run was ended."""
+    jobs = [
+        {**job(runtime=9.7, jobs=1, iops=iops, name=name), "job options": {"size": size}}
+        for name, iops in (("one", 1000), ("two", 500))
+    ]
+    result = derived(tmp_path, output(*jobs, runtime="10"), FOREIGN)
+    assert {reason.code: reason.level for reason in result.verdict.reasons} == {"runtime": level}
+
+
 @pytest.mark.parametrize("steady", [{"attained": 1}, {"attained": 0}, None, 3, {"attained": "1"}])
 def test_a_steady_state_may_end_a_run(tmp_path: Path, steady: object) -> None:
     entry = {**job(runtime=5.0), "steadystate": steady}
