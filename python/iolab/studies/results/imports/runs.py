@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from .layouts.options import (
     telling_options,
     unlike_arms,
 )
-from .layouts.places import Place, clusters, number_repetitions
+from .layouts.places import Place, clusters, natural, number_repetitions
 from .reading import FioResult, options_of
 from .source import Source
 
@@ -182,15 +181,16 @@ class RunBuilder:
             return runs
         copy, original = next(iter(copies.items()))
         many = "s are copies" if len(copies) > 1 else " is a copy"
+        is_given = not self._assignment.is_inferred and not self._assignment.variants
         fate = (
             "which is not a repetition: left out"
-            if self._assignment.is_inferred
+            if not is_given
             else "which is not a repetition of it, but counts as the layout says"
         )
         self._tally.notes.append(
             f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}"
         )
-        if not self._assignment.is_inferred:
+        if is_given:
             return runs
         self._tally.count("copies", copies)
         return kept
@@ -256,7 +256,7 @@ class RunBuilder:
         return (
             place,
             keys,
-            _natural(run.main.rest),
+            natural(run.main.rest),
             run.group.index if run.group is not None else 0,
         )
 
@@ -389,13 +389,6 @@ def _cell(run: MeasuredRun) -> tuple[tuple[str, str], ...]:
     return tuple(
         sorted((name, repr(value)) for name, value in run.factors.items() if value is not None)
     )
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    return [
-        (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
-        for part in re.split(r"(\d+)", text)
-    ]
 
 
 def _of_own(
