@@ -16,9 +16,16 @@ PROBE := python/iolab/_probe/iolab-probe
 WEB := web/.npmrc $(wildcard web/*.json web/*.ts) $(shell find web/src -type f)
 BUNDLE := python/iolab/output/report/static/report.js
 
+# Targets that people type are described after "##", those of maintainers after "#.".
 .PHONY: help
-help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+help:
+	@grep -hE '^[a-z-]+:.* ## ' $(MAKEFILE_LIST) | sed -E 's/:.* ## /\t/' | expand -t 12
+	@echo "for maintainers, described by make help-maintainers:"
+	@echo $$(grep -hoE '^[a-z-]+:.* #\. ' $(MAKEFILE_LIST) | sed 's/:.*//') | fold -sw 68 | sed 's/^/            /'
+
+.PHONY: help-maintainers
+help-maintainers:
+	@grep -hE '^[a-z-]+:.* #\. ' $(MAKEFILE_LIST) | sed -E 's/:.* #\. /\t/' | expand -t 16
 
 .PHONY: setup
 setup: $(STAMPS)/core $(PROBE) $(BUNDLE) ## Install what is missing; .venv/bin/iolab is ready afterwards
@@ -75,7 +82,7 @@ $(BUNDLE): $(STAMPS)/node $(WEB)
 	@touch $@
 
 .PHONY: demo
-demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, write the report
+demo: setup ## Run studies/quickstart.toml with fio, compare, write the report
 	@if [ -e results/quickstart ]; then \
 	  kept=results/quickstart-$$(date -r results/quickstart +%Y%m%dT%H%M%S); \
 	  mv results/quickstart "$$kept"; echo "the results of last time are now in $$kept" >&2; fi
@@ -85,11 +92,11 @@ demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, 
 
 GATE := $(PYTHON) scripts/gate.py
 .PHONY: test
-test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is skipped is printed with its reason
+test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; skips are printed with their reasons
 	$(GATE) test
 
 .PHONY: test-all
-test-all: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test at full depth, for a release or at night; a retried test is a failure
+test-all: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems #. Run every test at full depth, for a release or at night; a retried test is a failure
 	$(GATE) --deep check test
 
 # Rust is compiled once for all steps and all clones of a user, without link-time optimization. mypy keeps what it knows about
@@ -103,13 +110,13 @@ gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a 
 	$(GATE) check wheel test rig
 
 .PHONY: fast
-fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the first case of each test that needs no root, fio, browser or network and takes little time
+fast: setup $(STAMPS)/dev ## Lint, types, and the first case of each quick test that needs nothing real
 	$(GATE) fast
 
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
 RIG := rig-test
 .PHONY: rig-test
-rig-test: setup $(STAMPS)/dev ## Build what is missing of the OpenZFS rig, start it, test on it, take it down
+rig-test: setup $(STAMPS)/dev #. Build what is missing of the OpenZFS rig, start it, test on it, take it down
 	@scripts/install-system rig
 	$(IOLAB) rig build openzfs
 	@trap '$(IOLAB) rig down $(RIG)' EXIT; $(IOLAB) rig up openzfs --name $(RIG) --network $(RIG) --disks 8 --disk-iops 170 --disk-size 4g; \
@@ -118,26 +125,26 @@ rig-test: setup $(STAMPS)/dev ## Build what is missing of the OpenZFS rig, start
 # The studies of docs/guides/openzfs-*.md: an hour and more where the CPU is emulated. Results that are there are not measured again.
 GUIDES := rig-guides
 .PHONY: guides
-guides: setup $(STAMPS)/dev ## Measure what the guides about OpenZFS show, on a rig, and renew them with their pictures
+guides: setup $(STAMPS)/dev #. Measure what the guides about OpenZFS show, on a rig, and renew them with their pictures
 	@scripts/install-system rig
 	$(IOLAB) rig build openzfs
 	@trap '$(IOLAB) rig down $(GUIDES)' EXIT; $(IOLAB) rig up openzfs --name $(GUIDES) --disks 10 --disk-iops 170 --disk-size 4g --fast-disks 1 --memory 4g; \
 	  $(PYTHON) scripts/guides.py --host rig:$(GUIDES)
 
 .PHONY: tour
-tour: setup $(STAMPS)/dev $(STAMPS)/browser ## Make build/tour.webm, a clip of a minute that shows the pages
+tour: setup $(STAMPS)/dev $(STAMPS)/browser #. Make build/tour.webm, a clip of a minute that shows the pages
 	$(PYTHON) scripts/tour.py -o build/tour.webm
 
 .PHONY: looks
-looks: setup $(STAMPS)/dev $(STAMPS)/browser ## Make pictures of all pages of PATHS (recordings, results, reports) in build/looks, at four widths, light and dark
+looks: setup $(STAMPS)/dev $(STAMPS)/browser #. Make pictures of all pages of PATHS (recordings, results, reports) in build/looks, at four widths, light and dark
 	$(PYTHON) scripts/looks.py -o build/looks $(PATHS)
 
 .PHONY: images
-images: setup $(STAMPS)/dev $(STAMPS)/browser ## Renew the pictures of the README and of the worksheet's guide; RESULTS=DIR: that of the report, too
+images: setup $(STAMPS)/dev $(STAMPS)/browser #. Renew the pictures of the README and of the worksheet's guide; RESULTS=DIR: that of the report, too
 	$(PYTHON) scripts/images.py $(RESULTS)
 
 .PHONY: stories
-stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
+stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems #. Renew the pictures of the stories (docs/guides/story-*.md) from loads of their own; as root
 	scripts/stories
 
 # The tools alone, zig among them (100 MB), in an environment of their own.
@@ -163,7 +170,7 @@ $(S3_PROGRAM):
 	  echo "no server of S3 was built, which needs Go 1.25 or newer: tests of archives in S3 are skipped" >&2
 
 .PHONY: archive-test
-archive-test: setup $(STAMPS)/archive-test $(S3_PROGRAM) ## Test archives in S3 and with Spark, by servers on loopback that fail, are slow and are killed
+archive-test: setup $(STAMPS)/archive-test $(S3_PROGRAM) #. Test archives in S3 and with Spark, by servers on loopback that fail, are slow and are killed
 	PATH="$(abspath $(ARCHIVE))/bin:$(dir $(S3_PROGRAM)):$$PATH" PYTHONPATH=python IOLAB_TEST_DEPTH=all $(ARCHIVE)/bin/python -m pytest tests/unit/archive/test_archive_s3.py tests/unit/archive/test_archive_spark.py
 
 # mkdocs and its theme alone, in an environment of their own
@@ -175,12 +182,12 @@ $(STAMPS)/docs: requirements/docs.lock $(STAMPS)/system
 	@touch $@
 
 .PHONY: docs
-docs: $(STAMPS)/docs ## Build the documentation as a site in build/site, which needs no server; a broken link or anchor is an error
+docs: $(STAMPS)/docs ## Build the documentation in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(MKDOCS)/bin/mkdocs build --strict
 	@echo "the documentation is in $(SITE)/index.html" >&2
 
 .PHONY: man
-man: setup ## Write the manual pages, from the commands themselves, into build/man
+man: setup #. Write the manual pages, from the commands themselves, into build/man
 	$(PYTHON) scripts/manual.py build/man
 
 SHARE := build/share
@@ -194,7 +201,7 @@ share: man
 
 PREFIX := /usr/local
 .PHONY: install
-install: share ## Install into PREFIX=/usr/local: an environment in lib/iolab, the command, manual pages and completions
+install: share ## Install into PREFIX=/usr/local, with manual pages and completions
 	python3 -m venv $(DESTDIR)$(PREFIX)/lib/iolab
 	$(DESTDIR)$(PREFIX)/lib/iolab/bin/python -m pip install --disable-pip-version-check --require-hashes -r requirements/run.lock
 	$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build .
@@ -207,39 +214,39 @@ install: share ## Install into PREFIX=/usr/local: an environment in lib/iolab, t
 TARGETS :=
 TWICE :=
 .PHONY: dist
-dist: share $(STAMPS)/dist ## Build an sdist and a wheel that is whole, with SBOM and checksums, in dist/ (TARGETS=..., TWICE=1)
+dist: share $(STAMPS)/dist ## Build sdist and wheel in dist/, with checksums (TARGETS=..., TWICE=1)
 	$(TOOLS)/bin/python scripts/dist.py $(addprefix --target=,$(TARGETS)) $(if $(TWICE),--twice)
 
 .PHONY: test-wheel
-test-wheel: dist $(STAMPS)/dev ## Install the wheel into a fresh environment outside the clone and run its commands there
+test-wheel: dist $(STAMPS)/dev #. Install the wheel into a fresh environment outside the clone and run its commands there
 	$(PYTHON) -m pytest -q tests/wheel
 
 TAG :=
 .PHONY: release
-release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh, GH_TOKEN)
+release: test-wheel #. Publish dist/ as the release of TAG=v... on the forge (gh, GH_TOKEN)
 	@[ "$(TAG)" = "v$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" ] || { echo "TAG is not the version in Cargo.toml" >&2; exit 1; }
 	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
 
 .PHONY: check
-check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose, documentation, licence lines
+check: setup $(STAMPS)/dev ## Lint and type-check everything, documentation and licence lines included
 	$(GATE) check
 
 .PHONY: generate
-generate: setup $(STAMPS)/dev ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
+generate: setup $(STAMPS)/dev ## Renew committed schemas and TypeScript types (a stale one fails a test)
 	$(PYTHON) scripts/generate.py
 
 .PHONY: prose
-prose: $(STAMPS)/venv ## List private words and where they are; lower the limits of the prose check to the present counts
+prose: $(STAMPS)/venv #. List private words and where they are; lower the limits of the prose check to the present counts
 	$(PYTHON) scripts/prose.py --renew
 	$(PYTHON) scripts/prose.py --list 30
 
 .PHONY: golden
-golden: setup $(STAMPS)/dev ## Renew the full texts in tests/golden from what the tests see now; the diff in git shows what changed
+golden: setup $(STAMPS)/dev ## Renew the full texts in tests/golden; git shows what changed
 	@rm -rf tests/golden
 	IOLAB_GOLDEN=renew $(PYTHON) -m pytest -q $$(grep -rlE '\bgolden\(' tests --include='test_*.py' | grep -v test_golden.py)
 
 .PHONY: bench
-bench: setup $(STAMPS)/dev ## Measure speed against named peers and limits, as ratios
+bench: setup $(STAMPS)/dev #. Measure speed against named peers and limits, as ratios
 	@for bench in benchmarks/bench_*.py; do $(PYTHON) $$bench; done
 
 # Each reader for so long. With a nightly compiler and cargo-fuzz every target runs under libFuzzer, seeded with the regression corpus;
@@ -247,7 +254,7 @@ bench: setup $(STAMPS)/dev ## Measure speed against named peers and limits, as r
 MINUTES := 10
 CORE := crates/iolab-core
 .PHONY: fuzz
-fuzz: ## Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
+fuzz: #. Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
 	@if cargo +nightly fuzz --version >/dev/null 2>&1; then cd $(CORE); for target in $$(cargo +nightly fuzz list); do \
 	  mkdir -p fuzz/corpus/$$target; echo "== $$target, $(MINUTES) minutes"; \
 	  cargo +nightly fuzz run -s address $$target fuzz/corpus/$$target tests/corpus -- -max_total_time=$$(($(MINUTES) * 60)) \
@@ -258,7 +265,7 @@ fuzz: ## Fuzz every reader of traces, frames and trace rings, MINUTES=10 each
 LOCK = $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
   --python-version 3.11
 .PHONY: lock
-lock: $(STAMPS)/venv ## Renew requirements/*.lock, the modules of the server of S3, and crates.lock (hashes, no URLs)
+lock: $(STAMPS)/venv #. Renew requirements/*.lock, the modules of the server of S3, and crates.lock (hashes, no URLs)
 	$(LOCK) pyproject.toml --group pyproject.toml:dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml -o requirements/run.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group pyproject.toml:build -o requirements/setup.lock

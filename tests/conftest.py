@@ -184,6 +184,16 @@ def zol_archive() -> Path:
 
 
 @pytest.fixture(scope="session")
+def cases() -> Path:
+    """Small results of others with known right values, never committed; the test is left out where
+    they are absent."""
+    path = Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data")) / "cases"
+    if not path.exists():
+        pytest.skip("cases/ is absent (set IOLAB_DATA to its directory)")
+    return path
+
+
+@pytest.fixture(scope="session")
 def foreign_archive() -> Path:
     """fio results of public projects as their users keep them, never committed; the test is left
     out where they are absent."""

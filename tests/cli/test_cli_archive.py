@@ -167,7 +167,7 @@ def test_an_archive_is_asked_as_a_path(
     table = asked(capsys, "query", fleet, "io.ops[op][host]", "--format", "csv")
     assert table.splitlines()[0] == "host,time_s,op,value"
     whose = json.loads(
-        asked(capsys, "query", fleet, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+        asked(capsys, "who", fleet, "io.ops[latency]", "--range", "1ms..", "--format", "json")
     )
     assert "host" in {item["field"] for item in whose["dimensions"]}
     plans = json.loads(asked(capsys, "query", fleet, "io.ops", "--explain", "--format", "json"))
@@ -244,7 +244,7 @@ def test_a_folder_of_recordings_is_asked_as_an_archive_is(
     maps = json.loads(asked(capsys, "query", folder, "io.ops[latency][host]", "--format", "json"))
     assert {item["host"] for item in maps["hosts"]} == {"db1", "<b>db2"}
     whose = json.loads(
-        asked(capsys, "query", folder, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+        asked(capsys, "who", folder, "io.ops[latency]", "--range", "1ms..", "--format", "json")
     )
     assert "host" in {item["field"] for item in whose["dimensions"]}
     plans = json.loads(asked(capsys, "query", folder, "io.ops", "--explain", "--format", "json"))
@@ -264,7 +264,7 @@ def test_a_damaged_recording_of_a_folder_is_named(
     (Path(folder) / "0" / "recording.json").write_text("{")
     for words in (
         ["query", folder, "io.ops"],
-        ["query", folder, "io.ops[latency]", "--who", "1ms.."],
+        ["who", folder, "io.ops[latency]", "--range", "1ms.."],
         ["heatmap", folder, "--screen", "text"],
     ):
         assert run(words) == 0
@@ -277,7 +277,7 @@ def test_a_damaged_recording_of_a_folder_is_named(
     [
         (2, ["query", "FOLDER", "io.ops[host=db9]"]),
         (2, ["query", "FOLDER", "io.ops", "--follow"]),
-        (2, ["query", "FOLDER", "io.ops[latency]", "--list", ".."]),
+        (2, ["ios", "FOLDER"]),
         (2, ["query", "FOLDER", "io.ops", "--engine", "duckdb"]),
         (2, ["query", "FOLDER", "io.utilization"]),
         (2, ["query", "FOLDER/0", "io.ops[host]"]),

@@ -116,8 +116,4 @@ def test_what_cannot_be_followed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["query", str(trace), "io.ops", "--follow"]) == 2
     assert "a trace does not grow" in capsys.readouterr().err
     Writing(tmp_path / "r").end()
-    assert (
-        run(["query", str(tmp_path / "r"), "io.ops[latency]", "--follow", "--who", "1ms..1s"]) == 2
-    )
-    assert "--who cannot be combined with --follow" in capsys.readouterr().err
     assert run(["query", str(tmp_path / "r"), "io.opps", "--follow"]) == 2

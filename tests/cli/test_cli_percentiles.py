@@ -67,10 +67,8 @@ def test_a_time_without_ios_is_null(trace: Path, capsys: pytest.CaptureFixture[s
         (["io.ops"], "--percentiles: needs a map"),
         (["io.ops[op]"], "--percentiles: needs a map"),
         (["io.bytes[latency]"], "percentiles are of I/Os, not of bytes"),
-        (["io.ops[latency]", "--who", "1ms.."], "cannot be combined with --who"),
-        (["io.ops[latency]", "--follow"], "cannot be combined with --follow"),
-        (["io.ops[latency]", "--explain"], "cannot be combined with --explain"),
-        (["io.ops[latency]", "--list", ".."], "cannot be combined with --list"),
+        (["io.ops[latency]", "--follow"], "--follow cannot be combined with"),
+        (["io.ops[latency]", "--explain"], "--explain cannot be combined with"),
     ],
 )
 def test_mistakes(

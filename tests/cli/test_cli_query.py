@@ -136,8 +136,8 @@ def test_names_of_others_are_never_written_to_the_terminal_as_they_are(
         "time:ms,latency:us,op,process\n"
         + "".join(f"{place},{place + 1},read,{names[place % 2]}\n" for place in range(100))
     )
-    for args in (("io.ops[process]",), ("io.ops[latency]", "--who", "1us..20us")):
-        out = done(capsys, "query", tmp_path / "t.csv", *args)
+    for command, *args in (("query", "io.ops[process]"), ("who", "io.ops", "--range", "1us..20us")):
+        out = done(capsys, command, tmp_path / "t.csv", *args)
         assert "a\\x1b]0;b\\x07" in out
         assert all(line.isprintable() for line in out.splitlines())
 
@@ -212,7 +212,7 @@ def test_a_map_of_bytes(
         done(capsys, "query", recording, "io.bytes[latency]", "--follow", "--format", "csv")
     )
     assert sum(int(row["bytes"]) for row in followed) == 10_000 * 8192 + 1000 * 131072
-    who = done(capsys, "query", recording, "io.bytes[latency]", "--who", "1ms..1s")
+    who = done(capsys, "who", recording, "io.bytes[latency]", "--range", "1ms..1s")
     assert "131 072 000 B within 1ms..1s, 81 920 000 B outside" in who
     difference = done(capsys, "heatmap", recording, "--against", trace, "--weight", "bytes")
     assert "difference: t.csv minus rec" in difference
@@ -471,14 +471,14 @@ def test_single_ios_are_those_of_the_service(
     recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same I/Os as text, csv and json, and as the page gets them."""
-    asked = ("io.ops[latency]", "--list", "1ms..", "--order", "-offset", "--top", "3")
-    text = done(capsys, "query", recording, *asked)
+    asked = ("io.ops[latency]", "--range", "1ms..", "--order", "-offset", "--top", "3")
+    text = done(capsys, "ios", recording, *asked)
     assert "1 000 I/Os within 1ms.." in text
     assert "and 997 more" in text
     rows = list(
-        csv.DictReader(io.StringIO(done(capsys, "query", recording, *asked, "--format", "csv")))
+        csv.DictReader(io.StringIO(done(capsys, "ios", recording, *asked, "--format", "csv")))
     )
-    document = json.loads(done(capsys, "query", recording, *asked, "--format", "json"))
+    document = json.loads(done(capsys, "ios", recording, *asked, "--format", "json"))
     assert [row["offset_bytes"] for row in rows] == [
         str(131072 * place) for place in (9990, 9980, 9970)
     ]
@@ -500,15 +500,23 @@ def test_single_ios_are_those_of_the_service(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--list", "1ms"], "is not a range"),
-        (["--list", "..", "--who", "1ms.."], "--list cannot be combined with --who"),
-        (["--list", "..", "--follow"], "--list cannot be combined with --follow"),
-        (["--list", "..", "--order", "colour"], "can't be sorted by 'colour'"),
-        (["--order", "time"], "--order sorts the I/Os of --list"),
+        (["--range", "1ms"], "is not a range"),
+        (["--slowest", "3", "--top", "4"], "--slowest cannot be combined with --top"),
+        (["--slowest", "3", "--order", "time"], "--slowest cannot be combined with --order"),
+        (["--order", "colour"], "can't be sorted by 'colour'"),
     ],
 )
 def test_a_list_that_can_not_be_made(
     recording: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
 ) -> None:
-    assert run(["query", str(recording), "io.ops[latency]", *options]) == 2
+    assert run(["ios", str(recording), "io.ops[latency]", *options]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_slowest_ios_are_listed_first(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(done(capsys, "ios", recording, "--slowest", "5", "--format", "json"))
+    latencies = [item["latency_ns"] for item in document["ios"]]
+    assert latencies == sorted(latencies, reverse=True)
+    assert len(latencies) == 5

@@ -184,7 +184,7 @@ def test_what_would_be_overwritten_is_said(
         "device=/dev/disk/by-id/no-such-disk",
     )
     assert code == 1
-    assert "can't be done here now: /dev/disk/by-id/no-such-disk: is not a block device here" in out
+    assert "can't be done here now: /dev/disk/by-id/no-such-disk: does not exist" in out
     assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
 
 
@@ -334,7 +334,7 @@ def test_commands_are_shown_and_refused_where_nobody_can_agree(
     assert (code, out) == (4, "")
     lines = err.splitlines()
     assert lines[:3] == [
-        f"{study} runs these commands with your rights:",
+        f"{study} runs these commands and sets these options with your rights:",
         f"  hooks.study.before: echo began >> {tmp_path}/log",
         f"  hooks.run.after: touch '{tmp_path}/log.$IOLAB_RUN'",
     ]

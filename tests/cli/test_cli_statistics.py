@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`iolab catalog statistics` and `iolab query --who`, and counters in every style, as a user types
+"""`iolab catalog statistics` and `iolab who`, and counters in every style, as a user types
 them."""
 
 from __future__ import annotations
@@ -194,14 +194,14 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--to", "0.5s")
+    out = done(capsys, "who", trace, "io.ops[latency]", "--range", "1ms..1s", "--to", "0.5s")
     assert "t.csv: io.ops[latency]: 50 I/Os within 1ms..1s, 950 I/Os outside" in out
-    assert "the same inside and outside: op" in out
+    assert "the same inside and outside: device, file, client, op" in out
     rows = list(
         csv.DictReader(
             io.StringIO(
                 done(
-                    capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--format", "csv"
+                    capsys, "who", trace, "io.ops[latency]", "--range", "1ms..1s", "--format", "csv"
                 )
             )
         )
@@ -211,7 +211,7 @@ def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for row in rows[:2]
     ] == [("process", "dd", "100", "0", "1.0"), ("process", "fio", "0", "900", "0.0")]
     found = json.loads(
-        done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+        done(capsys, "who", trace, "io.ops[latency]", "--range", "1ms..", "--format", "json")
     )
     assert (found["kind"], found["inside"], found["outside"], found["dimensions"][0]["field"]) == (
         "who",
@@ -219,11 +219,11 @@ def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         900,
         "process",
     )
-    assert "nothing is inside" in done(capsys, "query", trace, "io.ops[latency]", "--who", "1h..2h")
+    assert "nothing is inside" in done(capsys, "who", trace, "io.ops[latency]", "--range", "1h..2h")
     for statistic, values, says in (
-        ("io.ops[op]", "1ms..", "--who: needs a map"),
+        ("io.ops[op]", "1ms..", "needs a map"),
         ("io.ops[latency]", "1ms", "is not a range"),
-        ("io.utilization[utilization]", "5..", "--who: needs a map"),
+        ("io.utilization[utilization]", "5..", "needs a map"),
     ):
-        assert run(["query", str(trace), statistic, "--who", values]) == 2
+        assert run(["who", str(trace), statistic, "--range", values]) == 2
         assert says in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_names_of_others_are_spelt_on_a_terminal(hostile: Path) -> None:
         ["query", rec, "io.ops[process]"],
         ["query", rec, "io.ops", "--source", "zz"],
         ["query", rec, "io.ops[file]", "--follow"],
-        ["query", rec, "io.ops[latency]", "--who", "1us..1ms"],
+        ["who", rec, "io.ops[latency]", "--range", "1us..1ms"],
         ["query", rec, "io.ops[latency]", "--source", EVIL],
         ["catalog", "statistics", rec],
         ["show", rec],
@@ -135,7 +135,7 @@ def test_names_of_others_are_spelt_on_a_terminal(hostile: Path) -> None:
     ]
     written = [
         ["query", rec, "io.ops[process]", "--format", "csv"],
-        ["query", rec, "io.ops[latency]", "--who", "1us..1ms", "--format", "csv"],
+        ["who", rec, "io.ops[latency]", "--range", "1us..1ms", "--format", "csv"],
         ["query", rec, "io.ops[file]", "--follow", "--format", "csv"],
         *(
             ["compare", results, "--format", style]

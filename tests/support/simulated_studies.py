@@ -32,6 +32,7 @@ class Noise:
         times: noise of the first `noisy` cells as a multiple of the others'.
         tails: degrees of freedom of Student's t for heavy tails, None for the lognormal.
         spread: standard deviation of the logarithm of the cells' noise, drawn anew per study.
+        luck: of a whole block of one arm, shared by its cells, as a multiple of the noise.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Noise:
     noisy: int = 0
     tails: int | None = None
     spread: float = 0.0
+    luck: float = 0.0
 
     def studies(self, count: int, cells: int, blocks: int, seed: int) -> NDArray[np.float64]:
         """Differences of logarithms of two arms that do not differ, shape (count, cells, blocks)."""
@@ -59,7 +61,11 @@ class Noise:
             if self.spread
             else np.tile(scale, (count, 1))
         )
-        return (runs[:, 1] - runs[:, 0]) * each[:, :, None]
+        differences: NDArray[np.float64] = (runs[:, 1] - runs[:, 0]) * each[:, :, None]
+        if self.luck:
+            shared = random.normal(0, self.luck * NOISE, (count, 2, 1, blocks))
+            differences += shared[:, 1] - shared[:, 0]
+        return differences
 
 
 EQUAL = Noise("equal noise, 2 %")
@@ -76,9 +82,16 @@ ADVERSE = (
 )
 
 
+LUCKY = tuple(
+    Noise(f"luck of a block {times:g} times the noise", luck=times) for times in (0.3, 1.0, 3.0)
+)
+
+
 def intervals(studies: NDArray[np.float64]) -> Iterable[list[MeanInterval]]:
     """The comparison of each study."""
-    return (t_intervals(list(study)) for study in studies)
+    _, cells, count = studies.shape
+    blocks = [range(count)] * cells
+    return (t_intervals(list(study), blocks=blocks) for study in studies)
 
 
 def decided(found: list[MeanInterval], alpha: float = 0.05) -> NDArray[np.bool_]:
@@ -120,13 +133,13 @@ def coverage(
 
 def _print_tables(count: int) -> None:
     print(f"false alarms per study, {count} studies of 40 cells (columns: 3, 4, 5, 6, 10 blocks)")
-    for noise in (EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY, *ADVERSE):
+    for noise in (EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY, *ADVERSE, *LUCKY):
         rates = "  ".join(
             f"{false_alarm_rate(noise, count, blocks):6.2%}" for blocks in (3, 4, 5, 6, 10)
         )
         print(f"  {noise.name:42} {rates}", flush=True)
     print("share of 10 % effects found (columns: 1, 10, 40 cells of 40 differ)")
-    for noise in (EQUAL, HEAVY, FOUR_NOISY):
+    for noise in (EQUAL, HEAVY, FOUR_NOISY, *LUCKY):
         for blocks in (3, 4, 5, 6, 10):
             shares = "  ".join(
                 f"{share_found(noise, count // 10, blocks, differing):4.0%}"

@@ -93,15 +93,12 @@ def test_a_part_of_a_map_is_a_list_as_the_command_prints_it(
         expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("150.000")
         table.get_by_role("button", name="latency").click()
         expect(table.locator("tbody tr").first.locator("td").nth(1)).to_have_text("100.000")
-        assert run(["query", str(place), LATENCY, "--list", "..", "--order", "offset"]) == 0
+        assert run(["ios", str(place), LATENCY, "--order", "offset"]) == 0
         table.get_by_role("button", name="time").click()
         page.get_by_role("button", name="The I/Os after").click()
         expect(page.locator(".io-head .quiet")).to_contain_text("101 – 200 of")
         capsys.readouterr()
-        assert (
-            run(["query", str(place), LATENCY, "--list", "..", "--format", "csv", "--top", "500"])
-            == 0
-        )
+        assert run(["ios", str(place), LATENCY, "--format", "csv", "--top", "500"]) == 0
         printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
         shown = page.evaluate(
             """async () => {

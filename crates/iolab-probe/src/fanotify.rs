@@ -177,7 +177,7 @@ impl Drain {
     /// Watch all mounts. Known ones are marked again: since the last mark, a file system may have been unmounted and
     /// its device number reused.
     fn mark(&mut self) {
-        let mounts = Mounts::of("self");
+        let mounts = Mounts::own();
         let mask = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
         let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
         let unique = mounts.one_of_each();

@@ -7,6 +7,7 @@ use crate::clock::{cpu_ns, monotonic_ns, Anchor};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::instance::remove_stale;
+use crate::limited::{read_text, RECORD, TABLE};
 use crate::memory::return_free_pages;
 use crate::nfs::NfsSource;
 use crate::output::Output;
@@ -36,7 +37,7 @@ const MOST: u64 = 512 << 20;
 /// Ring size per processor: the requested size, or two seconds of a fast disk if memory allows.
 pub fn ring_kib(settings: &Settings) -> u64 {
     let processors = processors();
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = read_text("/proc/meminfo", TABLE).unwrap_or_default();
     let total =
         memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     let most = MOST.min(total.unwrap_or(1 << 20) * 1024 / SHARE) / processors;
@@ -115,7 +116,7 @@ impl Session {
             .collect();
         let covered: Map<String, Value> =
             self.traced.iter().map(|traced| (traced.name().to_owned(), json!(traced.covered_ns()))).collect();
-        let kernel = |file: &str| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).unwrap_or_default();
+        let kernel = |file: &str| read_text(Path::new("/proc/sys/kernel").join(file), RECORD).unwrap_or_default();
         let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
         self.output.words(
             Kind::Hello,
@@ -213,7 +214,7 @@ impl Session {
             return_free_pages();
         }
         let (events, lost) = self.counts();
-        let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let resident = read_text("/proc/self/statm", RECORD).unwrap_or_default();
         let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
         let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
         // flushing takes time: only clocks of the same moment show whether one was set since the anchor

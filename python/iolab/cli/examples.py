@@ -141,10 +141,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "bytes written each second, by process",
             "iolab query rec 'io.bytes[op=write][process]' --interval 1s",
         ),
+    ),
+    "who": (
+        ("find who issued the slowest percent of the I/Os", "iolab who rec"),
         (
-            "who issued the I/Os that took 10 ms or more",
-            "iolab query rec 'io.ops[latency]' --who 10ms..1s",
+            "find who issued the reads of 10 ms or more",
+            "iolab who rec 'io.ops[op=read][latency]' --range 10ms..",
         ),
+    ),
+    "ios": (
+        ("list the 20 slowest I/Os", "iolab ios rec --slowest 20"),
+        ("list writes of one process by time", "iolab ios rec 'io.ops[op=write][process=dd]'"),
     ),
     "odd": (
         ("what changed in the last ten minutes", "iolab odd rec"),

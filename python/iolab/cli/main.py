@@ -65,6 +65,12 @@ COMMANDS = {
         "look",
         "Query a statistic of a recording or trace, over time and by key.",
     ),
+    "who": (
+        "query.who",
+        "look",
+        "Find which processes, files, devices and clients slow I/Os belong to.",
+    ),
+    "ios": ("query.ios", "look", "List single I/Os of a recording, such as the slowest ones."),
     "odd": ("query.odd", "look", "Find what differs most from the minutes before, and since when."),
     "view": ("results.view", "look", "Serve recordings and traces to a browser and to programs."),
     "keep": ("record.keep", "tend", "Keep statistics of a recording longer than its events."),

@@ -337,18 +337,16 @@ def test_logs_that_fio_compressed_are_named(tmp_path: Path) -> None:
 def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
     for repetition in (1, 2):
         put_result(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)
-    (tmp_path / "tree" / "a" / "3.json").write_bytes(
-        (tmp_path / "tree" / "a" / "2.json").read_bytes()
-    )
+    again = json.loads((tmp_path / "tree" / "a" / "2.json").read_text())
+    (tmp_path / "tree" / "a" / "3.json").write_text(f"some text\n{json.dumps(again, indent=7)}")
     put_result(tmp_path / "tree" / "b" / "1.json", seed=7)
     found, results = import_results(tmp_path / "tree", tmp_path / "out")
     assert (len(results.runs), found.files["copies"]) == (3, ["a/3.json"])
-    assert any("byte by byte" in note and "a/3.json of a/2.json" in note for note in found.notes)
+    assert any("a/3.json of a/2.json" in note for note in found.notes)
     asked, results = import_results(
         tmp_path / "tree", tmp_path / "asked", "{variant}/{repetition}.json"
     )
-    assert (len(results.runs), "copies" in asked.files) == (4, False)
-    assert any("counts as the layout says" in note for note in asked.notes)
+    assert (len(results.runs), asked.files["copies"]) == (3, ["a/3.json"])
 
 
 # --- sections

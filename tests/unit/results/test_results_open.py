@@ -7,7 +7,6 @@ import errno
 import json
 import math
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,7 +60,7 @@ def test_an_environment_that_changes_between_runs_is_shown_with_all_its_values(
     for repetition in (1, 2):
         place = tmp_path / f"tree/old/rep{repetition}"
         place.mkdir(parents=True)
-        (place / "fio.json").write_text(output(job(iops=1000)))
+        (place / "fio.json").write_text(output(job(iops=1000 + repetition)))
     words = ["--layout", "{variant}/rep{repetition:int}", "-o", str(tmp_path / "out")]
     assert run(["import", str(tmp_path / "tree"), *words]) == 0
     first = {"kernel": "6.1", "memory": "4 GiB"}
@@ -117,7 +116,7 @@ def test_a_run_that_was_killed_is_shown_each_time(
     for repetition in (1, 2, 3):
         place = tmp_path / f"tree/old/rep{repetition}"
         place.mkdir(parents=True)
-        (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
+        (place / "fio.json").write_text(output(job(jobs=1, iops=1000 + repetition)))
     out = tmp_path / "out"
     assert (
         run(
@@ -247,10 +246,15 @@ def test_the_key_of_caches_covers_the_code_that_derives(
 
 @pytest.mark.parametrize("command", ["show", "compare"])
 def test_numbers_are_printed_the_same_with_and_without_a_cache(
-    command: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results"
-    shutil.copytree(root / "tests/data/0.1/results", results, copy_function=shutil.copyfile)
+    for arm in ("old", "new"):
+        for repetition in (1, 2):
+            place = tmp_path / f"tree/{arm}/rep{repetition}"
+            place.mkdir(parents=True)
+            (place / "fio.json").write_text(output(job(iops=1000 + repetition)))
+    assert run(["import", str(tmp_path / "tree"), "-o", str(results)]) == 0
     for cache in (*results.glob("*.parquet"), results / "caches.json"):
         cache.unlink()
     printed = []

@@ -200,7 +200,7 @@ def test_builds_become_variants_on_the_machine_of_the_study(rigs: Rigs, tmp_path
         ("2.1", {"numjobs": 1}),
         ("2.3", {"numjobs": 1}),
     ]
-    assert not study.commands
+    assert not study.consent
     assert Changes.from_data(changes.as_data()) == changes
     whole, _ = ab_study(replace(request, changes=Changes()))
     assert (whole.repetitions, len(whole.cells)) == (6, 4)

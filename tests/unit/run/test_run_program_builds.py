@@ -434,9 +434,9 @@ def test_a_wrong_table_is_refused_with_its_line(
 def test_commands_of_builds_and_of_the_load_need_trust(sources: Path) -> None:
     path = sources / "untrusted.toml"
     path.write_text(text_of())
-    with pytest.raises(StudyError, match=r"runs commands: 'cc "):
+    with pytest.raises(StudyError, match=r"runs commands or sets options that need trust: 'cc "):
         run_study(path)
-    places = [place for place, _ in load_study(path).commands]
+    places = [place for place, _ in load_study(path).consent]
     assert places[:2] == ["builds.old.commands", "builds.old.version"]
     assert "workload.command" in places
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import iolab
-from iolab.base.errors import RunError
+from iolab.base.errors import IolabError, RunError, StudyError
 from iolab.base.verdict import Level
 from iolab.hosts.kinds.local import LocalHost
 from iolab.studies.results.derive.derive import derive
 from iolab.studies.results.evidence.files import read_plan, run_directories
 from iolab.studies.results.evidence.journal import read_journal
-from iolab.studies.run.study import run_study
+from iolab.studies.run.study import How, run_study
 from support.acting import Listener, study_text
 from support.waiting import PATIENCE, until
 
@@ -64,10 +64,25 @@ def test_a_small_study_runs_and_its_numbers_are_judged_sound(fio: str, tmp_path:
     }
 
 
-def test_a_mistyped_option_costs_a_second_not_a_study(fio: str, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"variant 'synced', numjobs=1: Bad option <sink=dsync>"):
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        (How(), StudyError, r"sync_=dsync \(iolab does not know what it does; did you mean 'sync'"),
+        (
+            How(trusted=True),
+            RunError,
+            r"this fio has no option 'sync_' \(of variant 'synced', numj",
+        ),
+    ],
+)
+def test_a_mistyped_option_costs_a_second_not_a_study(
+    fio: str, tmp_path: Path, how: How, error: type[IolabError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
         run_study(
-            write(tmp_path, study_text().replace("options.sync", "options.sink")), tmp_path / "out"
+            write(tmp_path, study_text().replace("options.sync", "options.sync_")),
+            tmp_path / "out",
+            how=how,
         )
     assert not (tmp_path / "out").exists()
 
@@ -124,7 +139,7 @@ def test_no_fio_outlives_a_killed_study(fio: str, tmp_path: Path, number: signal
         .replace("numjobs = [1, 4]", "numjobs = [3]"),
     )
     code = (
-        "import sys; from pathlib import Path; from iolab.studies.run.study import run_study; "
+        "import sys; from pathlib import Path; from iolab.studies.run.study import How, run_study; "
         "run_study(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     child = subprocess.Popen(

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from iolab.base.errors import IolabError, ResultsError, RunError, UsageError
+from iolab.base.errors import IolabError, ResultsError, RunError, StudyError, UsageError
 from iolab.hosts.kinds.fake import FakeHost
 from iolab.studies.plan.adapt import Changes
 from iolab.studies.results.evidence.files import read_plan, run_directories, write_plan
 from iolab.studies.results.evidence.journal import read_journal
-from iolab.studies.results.evidence.manifest import Manifest, write_manifest
+from iolab.studies.results.evidence.manifest import Manifest, read_manifest, write_manifest
 from iolab.studies.run import execute
 from iolab.studies.run.resuming.interrupts import Interrupts
 from support.acting import Listener, study_text
@@ -108,6 +108,22 @@ def test_runs_that_failed_are_done_again_and_kept_aside(
     assert read_plan(out / "aside" / f"{second.name}.1").status == status
     assert len(names(out)) == 8
     agreed(out)
+
+
+def test_changes_of_foreign_results_add_nothing_that_was_not_agreed_to(
+    do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    out = do(interrupts=stop_after(2, host))
+    manifest = read_manifest(out)
+    assert manifest.study is not None
+    changes = {"workload": {"options.uid": "0"}}
+    study = {**manifest.study, "changes": changes}
+    write_manifest(out, manifest.model_copy(update={"study": study}))
+    for trusted in (False, True):
+        with pytest.raises(StudyError, match="uid=0"):
+            do(resume=True, trusted=trusted)
+    assert len(names(out)) == 2
 
 
 def test_changes_are_kept_with_the_results(do: Do, host: FakeHost, heard: Listener) -> None:

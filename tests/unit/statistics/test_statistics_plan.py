@@ -462,12 +462,12 @@ def test_a_plan_is_printed_as_text_and_json(
     assert data["not_needed"] == []
 
 
-@pytest.mark.parametrize("other", [["--follow"], ["--who", "1ms..1s"], ["--format", "csv"]])
+@pytest.mark.parametrize("other", [["--follow"], ["--percentiles"], ["--format", "csv"]])
 def test_a_plan_is_refused_beside_what_has_none(
     other: list[str], many: Recording, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["query", str(many.path), "io.ops[latency]", "--explain", *other]) == 2
-    assert (
-        f"--explain cannot be combined with {' '.join(other[:1] if other[0] != '--format' else other)}"
-        in capsys.readouterr().err
-    )
+    message = capsys.readouterr().err
+    assert "cannot be combined with" in message
+    assert "--explain" in message
+    assert " ".join(other) in message

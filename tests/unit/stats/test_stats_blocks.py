@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.base.stats.blocks import homogeneity_p, pooled_cells, t_intervals
+from iolab.base.stats.blocks import (
+    SHARED_LUCK_LEVEL,
+    homogeneity_p,
+    pooled_cells,
+    shared_luck_p,
+    t_intervals,
+)
 from support.narrow import present
 
 PAIRS = st.lists(st.floats(-1, 1).map(lambda value: round(value, 6)), min_size=2, max_size=12)
@@ -170,3 +176,41 @@ def test_a_single_cell_or_two_pairs_do_not_pool() -> None:
         assert not mask.any()
         assert math.isnan(variance)
         assert total == 0
+
+
+def test_blocks_that_share_their_luck_are_seen_and_keep_variances_apart() -> None:
+    random = np.random.default_rng(5)
+    blocks = [range(5)] * 20
+    noise = random.normal(0, 1, (20, 5))
+    shared = noise + 3 * random.normal(0, 1, 5)
+    alone, together = (shared_luck_p(list(cells), blocks) for cells in (noise, shared))
+    assert alone is not None
+    assert together is not None
+    assert alone > SHARED_LUCK_LEVEL
+    assert together < 0.001
+    assert any(interval.pooled for interval in t_intervals(list(shared)))
+    apart = t_intervals(list(shared), blocks=blocks)
+    assert {(interval.pooled, interval.df) for interval in apart} == {(False, 4)}
+    assert any(interval.pooled for interval in t_intervals(list(noise), blocks=blocks))
+
+
+def test_shared_luck_has_its_level_whatever_the_noise_of_each_cell() -> None:
+    random = np.random.default_rng(6)
+    scale = np.geomspace(0.01, 100, 12)[:, None]
+    p_values = [
+        shared_luck_p(list(scale * random.normal(0, 1, (12, 4))), [range(4)] * 12)
+        for _ in range(1000)
+    ]
+    share = np.mean([p is not None and p <= SHARED_LUCK_LEVEL for p in p_values])
+    assert 0.07 <= share <= 0.13
+
+
+def test_shared_luck_needs_two_cells_of_the_same_three_blocks() -> None:
+    assert shared_luck_p([[1.0, 2.0, 4.0]], ["abc"]) is None
+    assert shared_luck_p([[1.0, 2.0], [2.0, 1.0]], ["ab", "ab"]) is None
+    assert shared_luck_p([[1.0, 2.0, 4.0], [1.0, 1.0, 1.0]], ["abc", "abc"]) is None
+    assert shared_luck_p([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]], ["abc", "abd"]) is None
+    orders = shared_luck_p([[1.0, 2.0, 4.0]] * 9, ["abc"] * 9)
+    assert orders == shared_luck_p([*[[1.0, 2.0, 4.0]] * 8, [4.0, 1.0, 2.0]], [*["abc"] * 8, "cab"])
+    assert orders is not None
+    assert orders < 0.01

@@ -67,7 +67,7 @@ def test_actions_come_in_the_order_of_time_each_with_a_mark(tmp_path: Path) -> N
 
 
 def test_every_command_is_listed_with_its_place(tmp_path: Path) -> None:
-    assert [(place, command.text) for place, command in read(tmp_path, COMMANDS).commands] == [
+    assert list(read(tmp_path, COMMANDS).consent) == [
         ("hooks.study.before", "uname -a"),
         ("hooks.run.before", "true"),
         ("hooks.run.after", "true"),

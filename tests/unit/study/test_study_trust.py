@@ -42,7 +42,8 @@ def test_commands_need_trust_and_are_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         require_trust(study(tmp_path), False)
     assert str(caught.value) == (
-        f"{tmp_path}/s.toml: runs commands: 'sync', 'echo 3'; read them; then say --trust "
+        f"{tmp_path}/s.toml: runs commands or sets options that need trust: 'sync', 'echo 3'; "
+        "read them; then say --trust "
         "(trusted=True from Python)"
     )
     require_trust(study(tmp_path), True)

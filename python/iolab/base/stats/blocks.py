@@ -8,7 +8,7 @@ the mean of the pairs; the variance is shared over the sweep's cells where `pool
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,7 +48,12 @@ class MeanInterval:
     equal: bool = False
 
 
-def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[MeanInterval]:
+def t_intervals(
+    samples: Sequence[Values],
+    *,
+    confidence: float = 0.95,
+    blocks: Sequence[Sequence[Hashable]] | None = None,
+) -> list[MeanInterval]:
     """Two-sided t intervals for the means of all cells of one sweep.
 
     Pairs that are all equal have no spread to build an interval from. Their interval has no width,
@@ -59,7 +64,8 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
     Args:
         samples: one array per cell: differences of logarithms (or plain differences) of its pairs,
         shape (pairs,). confidence: of each interval, between 0 and 1. It holds cell by cell, not
-        for all cells at once.
+        for all cells at once. blocks: of each cell the block of each pair. With them nothing is
+        pooled where blocks share their luck over cells (`shared_luck_p`).
 
     Raises:
         ValueError: a value is nan or infinite, or the confidence is not between 0 and 1.
@@ -74,6 +80,10 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
     count = np.array([len(cell) for cell in cells])
     mean, variance = _moments(cells, count)
     pooled, pool_variance, pool_df = pooled_cells(variance, count - 1)
+    if blocks is not None and pooled.any():
+        luck_p = shared_luck_p(cells, blocks)
+        if luck_p is not None and luck_p <= SHARED_LUCK_LEVEL:
+            pooled[:] = False
     used_variance = np.where(pooled, pool_variance, variance)
     used_df = np.where(pooled, pool_df, count - 1).astype(np.float64)
     safe_df = np.maximum(used_df, 1.0)
@@ -102,6 +112,70 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
             )
         )
     return intervals
+
+
+SHARED_LUCK_LEVEL = 0.10
+"""Below this p value blocks share their luck over cells: every cell keeps its own variance, which
+has one degree of freedom less than blocks, whatever the number of cells."""
+
+_MANY_CELLS = 50
+"""From here on the null distribution of the resultant is that of its limit."""
+
+
+def shared_luck_p(cells: Sequence[Values], blocks: Sequence[Sequence[Hashable]]) -> float | None:
+    """p value of "the pairs of one block are independent over cells".
+
+    What differs between the arms for a whole block (a cache that was warm, a device that was busy)
+    moves all its cells together. The variance of one cell over its blocks contains it, but the
+    variances of 40 cells are then one observation and not 40. Block means over the cells show it:
+    they vary by more than the cells' own noise leaves to a mean of so many.
+
+    The residuals of a cell, divided by their root sum of squares, are a direction in the space of
+    its blocks, uniform for independent normal noise of any size. The statistic is the squared
+    length of the sum of the directions of all cells (Rayleigh's test of uniformity), so that a
+    noisy cell has no more weight than a quiet one.
+
+    Args:
+        cells: pairs of each cell, shape (pairs,) each. blocks: of each pair its block.
+
+    Returns:
+        None where fewer than two cells with spread have the same three or more blocks. Of the sets
+        of blocks that cells have, the most frequent one is used.
+
+    Source: Mardia & Jupp (2000), "Directional Statistics", section 10.4.1.
+    """
+    members: dict[frozenset[Hashable], list[int]] = {}
+    for place, keys in enumerate(blocks):
+        members.setdefault(frozenset(keys), []).append(place)
+    common, places = max(members.items(), key=lambda item: (len(item[1]), len(item[0])))
+    if len(common) < 3 or len(places) < 2:
+        return None
+    order = {key: number for number, key in enumerate(blocks[places[0]])}
+    table = np.empty((len(places), len(common)))
+    for row, place in zip(table, places, strict=True):
+        row[[order[key] for key in blocks[place]]] = finite(cells[place], "pairs")
+    residuals = table - table.mean(axis=1, keepdims=True)
+    lengths = np.sqrt((residuals**2).sum(axis=1))
+    spread = lengths > _SAME * np.abs(table).max(axis=1)
+    count, df = int(spread.sum()), len(common) - 1
+    if count < 2:
+        return None
+    total = (residuals[spread] / lengths[spread, None]).sum(axis=0)
+    statistic = df / count * float(total @ total)
+    if count >= _MANY_CELLS:
+        return float(special.chdtrc(df, statistic))
+    null = _null_resultants(count, df)
+    return float((len(null) - np.searchsorted(null, statistic) + 1) / (len(null) + 1))
+
+
+@lru_cache(maxsize=256)
+def _null_resultants(count: int, df: int) -> Floats:
+    """Ascending statistics of so many uniform directions."""
+    draws = int(np.clip(1e6 // (count * df), 1000, 10_000))
+    directions = np.random.default_rng(_SEED).normal(size=(draws, count, df))
+    directions /= np.sqrt((directions**2).sum(axis=2, keepdims=True))
+    total = directions.sum(axis=1)
+    return np.sort(df / count * (total**2).sum(axis=1))
 
 
 def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Floats]:

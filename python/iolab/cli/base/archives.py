@@ -203,7 +203,6 @@ class QueryOptions:
     style: str
     top: int | None
     source: str | None
-    values: str | None
     explain: bool
 
     def interval_ns(self) -> int | None:
@@ -234,9 +233,6 @@ def ask(path: Path, text: str, options: QueryOptions, columns: Callable[[str | N
     span = span_of(recordings, options.start, options.end)
     for note in fleet.notes:
         say(f"note: {note}")
-    if options.values is not None:
-        _who(fleet.name, recordings, statistic, span, options)
-        return
     interval_ns = options.interval_ns()
     if options.explain:
         question = Question.of(statistic.statistic, span, interval_ns, count, options.source)
@@ -301,31 +297,6 @@ def _tell_hosts(
             _tell(asked, answers[host], f"{name} {host}", style, top)
         if len(hosts) > (top or DRAWN):
             say(f"{len(hosts) - (top or DRAWN)} more; --top N shows more")
-
-
-def _who(
-    name: str,
-    recordings: Sequence[Recording],
-    asked: FleetStatistic,
-    span: tuple[int | None, int | None],
-    options: QueryOptions,
-) -> None:
-    from iolab.recordings.ask.attribution import TOP, Rectangle
-    from iolab.recordings.ask.fleet import who_of_fleet
-    from iolab.recordings.ask.language.fields import FIELDS
-    from iolab.recordings.store.base.conditions import parse_range
-
-    from ..query import who as query_who
-
-    values = options.values
-    assert values is not None
-    y = query_who.map_of(asked.statistic)
-    low, high = parse_range(values, FIELDS[y].kind)
-    rectangle = Rectangle(*span, low, high)
-    answer = who_of_fleet(
-        recordings, asked, y, rectangle, source=options.source, top=options.top or TOP
-    )
-    query_who.tell_who(answer, asked.statistic, name, values, options.top, options.style)
 
 
 def _explain(recordings: Sequence[Recording], question: Question, style: str) -> None:

@@ -60,26 +60,9 @@ LABELS = 48
     help="Follow a live recording: print a line for each --interval (1s); Ctrl-C stops.",
 )
 @click.option(
-    "--who",
-    "values",
-    metavar="RANGE",
-    help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.",
-)
-@click.option(
     "--percentiles",
     is_flag=True,
     help="Of a map: p50, p90, p99, p99.9, the maximum and the mean of each column of time.",
-)
-@click.option(
-    "--list",
-    "listed",
-    metavar="RANGE",
-    help="List the single I/Os in this range of a map (10ms.., or .. for all); --top says how many (20).",
-)
-@click.option(
-    "--order",
-    metavar="FIELD",
-    help="Sort --list by time (default), latency, size, offset, file...; -latency: largest first.",
 )
 @click.option(
     "--explain",
@@ -96,8 +79,6 @@ def command(
     options: QueryOptions,
     follow: bool,
     percentiles: bool,
-    listed: str | None,
-    order: str | None,
     columns: str | None,
 ) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
@@ -109,6 +90,7 @@ def command(
     io.ops[latency]                  a heat map
 
     'iolab catalog statistics PATH' lists the statistics that a recording can answer.
+    'iolab who' finds who issued slow I/Os. 'iolab ios' lists single ones.
 
     PATH is a recording, a trace, a folder of recordings, or archive:URL. Several recordings are
     asked as one; 'host' is then a field too, also next to another breakdown: io.ops[latency][host].
@@ -118,51 +100,27 @@ def command(
     from iolab.recordings.ask.question import Question, parse
     from iolab.recordings.store.base.counts import HeatCounts
 
-    values, explain, style = options.values, options.explain, options.style
-    length = options.interval_ns()
-    if listed is None and order is not None:
-        raise UsageError("--order sorts the I/Os of --list", hint="add --list RANGE, or omit it")
-    other = next(
-        (
-            name
-            for name, is_given in {
-                "--who": values is not None,
-                "--follow": follow,
-                "--explain": explain,
-                "--interval": length is not None,
-            }.items()
-            if is_given
-        ),
-        None,
-    )
-    if listed is not None and other is not None:
-        raise UsageError(f"--list cannot be combined with {other}", hint="omit one of the two")
-    if explain and (follow or values is not None or style == "csv"):
+    style, length = options.style, options.interval_ns()
+    modes = {"--follow": follow, "--explain": options.explain, "--percentiles": percentiles}
+    given = [name for name, is_given in modes.items() if is_given]
+    if len(given) > 1:
         raise UsageError(
-            f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
-            hint="it says how one answer is found, as text or JSON: leave the other option out",
+            f"{given[0]} cannot be combined with {given[1]}", hint="omit one of the two"
         )
-    if percentiles and (follow or explain or values is not None or listed is not None):
-        refusing = {"--follow": follow, "--explain": explain, "--who": values is not None}
-        other = next((name for name, is_given in refusing.items() if is_given), "--list")
+    if options.explain and style == "csv":
         raise UsageError(
-            f"--percentiles cannot be combined with {other}", hint="omit one of the two"
+            "--explain cannot be combined with --format csv", hint="the plan is text or JSON"
         )
     if is_fleet(path):
         from ..base.archives import ask
 
-        options_of_one = {
-            "--follow": follow,
-            "--list": listed is not None,
-            "--percentiles": percentiles,
-            "--columns": columns is not None,
-        }
-        refused = next((name for name, is_given in options_of_one.items() if is_given), None)
-        if refused is not None:
+        refused = [name for name in given if name != "--explain"]
+        refused += [] if columns is None else ["--columns"]
+        if refused:
             raise UsageError(
-                f"several recordings have no {refused}",
+                f"several recordings have no {refused[0]}",
                 where=path,
-                hint="omit it" if refused == "--columns" else "ask one of the recordings",
+                hint="omit it" if refused[0] == "--columns" else "ask one of the recordings",
             )
         ask(path, statistic, options, partial(_columns, style))
         return
@@ -172,8 +130,6 @@ def command(
     if follow:
         from . import follow as query_follow
 
-        if values is not None:
-            raise UsageError("--who cannot be combined with --follow", hint="omit one of the two")
         query_follow.follow(opened, parsed, options)
         return
     span = span_of([opened], options.start, options.end)
@@ -183,17 +139,7 @@ def command(
 
         columns_wanted = columns_of_text()
     question = Question.of(parsed, span, length, columns_wanted, options.source)
-    if listed is not None:
-        from . import single_ios as query_list
-
-        page = query_list.answer(opened, question, listed, options.top, order)
-        query_list.print_list(page, parsed, _name(opened), listed, style)
-    elif values is not None:
-        from . import who as query_who
-
-        shares = query_who.answer(opened, question, values, options.top)
-        query_who.tell_who(shares, parsed, _name(opened), values, options.top, style)
-    elif explain:
+    if options.explain:
         from . import explain as query_explain
 
         query_explain.explain(opened, question, style)

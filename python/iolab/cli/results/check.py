@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from iolab.api import Opened, OpenedSeveral
     from iolab.studies.compare.axes import Where
-    from iolab.studies.compare.rules.check import Check
+    from iolab.studies.compare.rules.check import Check, Outcome
     from iolab.studies.compare.rules.rules import Rule
 
 BASELINE, CANDIDATE = "baseline", "candidate"
@@ -33,6 +33,14 @@ class Reference:
     against: tuple[Path, ...]
     directory: Path | None
     baseline: str | None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What of the runs is tolerated, see `judge_runs`."""
+
+    allow_failures: int = 0
+    suspect: Outcome = "pass"
 
 
 @click.command("check")
@@ -73,17 +81,32 @@ class Reference:
     help="The exit code of an inconclusive rule. Default: a code of its own, 7.",
 )
 @click.option(
+    "--allow-failures",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Runs that a variant may lose more than the baseline to errors or missing I/O. Default: 0.",
+)
+@click.option(
+    "--suspect",
+    type=click.Choice(["pass", "inconclusive", "fail"]),
+    default="pass",
+    show_default=True,
+    help="The outcome at best where a run is SUSPECT.",
+)
+@click.option(
     "--alpha",
     type=click.FloatRange(0.0001, 0.25),
     help="Largest chance of a wrong pass, and of a wrong fail. Default: 0.05, or that of a study with "
     "--until-decided.",
 )
 @format_option("text", "json", "junit", "markdown")
-@group_options(reference="cli.results.check:Reference")
+@group_options(reference="cli.results.check:Reference", tolerance="cli.results.check:Tolerance")
 def command(
     paths: tuple[Path, ...],
     rules: tuple[str, ...],
     reference: Reference,
+    tolerance: Tolerance,
     where: tuple[str, ...],
     inconclusive: Literal["pass", "fail"] | None,
     alpha: float | None,
@@ -102,6 +125,9 @@ def command(
 
     Of a study that ran --until-decided, the blocks up to its last look are checked, at the level of
     that look: the stated chances hold over all looks, for other rules too.
+
+    Runs that die or do no I/O leave the survivors to be compared. A variant that loses more runs so
+    than the baseline fails; other losses that differ between the arms are inconclusive.
 
     With --history, RESULTS are checked against the level of each cell since its last change. The
     variation between sessions is known from the history, so that a single session is enough.
@@ -130,10 +156,17 @@ def command(
             where=parse_where(where),
             alpha=ALPHA if alpha is None else alpha,
             notes=[note for results in opened for note in results.notes],
+            allowed_failures=tolerance.allow_failures,
+            suspect=tolerance.suspect,
         )
     else:
         checked = check_arms(
-            _open(paths, against), parsed, baseline=baseline, where=parse_where(where), alpha=alpha
+            _open(paths, against),
+            parsed,
+            baseline=baseline,
+            where=parse_where(where),
+            alpha=alpha,
+            tolerance=tolerance,
         )
     tell_as(style, render_check(checked, style, inconclusive=inconclusive or "inconclusive"))
     outcome = checked.outcome
@@ -147,6 +180,7 @@ def check_arms(
     baseline: str | None = None,
     where: Where | None = None,
     alpha: float | None = None,
+    tolerance: Tolerance = Tolerance(),
 ) -> Check:
     """Check the variants of results against their baseline.
 
@@ -176,6 +210,8 @@ def check_arms(
         alpha=ALPHA if alpha is None else alpha,
         notes=[note for note in arms.notes if note.code != SEQUENTIAL],
         look=look,
+        allowed_failures=tolerance.allow_failures,
+        suspect=tolerance.suspect,
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shlex
@@ -73,34 +74,44 @@ def add(paths: tuple[Path, ...], directory: Path, revision: str, tags: tuple[str
     if len(paths) == 1 and (is_results(path) or path.name == FILE):
         entry = history.add(path, revision=revision, tags=pairs)
     else:
-        copy = _import(paths, directory / "imported")
+        folder = directory / "imported"
+        copy = _free_place(paths, folder)
         try:
+            _import(paths, copy)
             entry = history.add(copy, revision=revision, tags=pairs)
         except IolabError:
-            shutil.rmtree(copy)
+            shutil.rmtree(copy, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not empty: there are other entries
+                folder.rmdir()
+                directory.rmdir()
             raise
     names = ", ".join(map(str, paths))
-    say(f"added {names} to {directory} as {entry.number}, of {len(history.entries)} results")
+    say(
+        f"added {names} to {directory} as {entry.number}, of {len(history.entries)} results",
+        f"next: iolab history show --history {shlex.quote(str(directory))}",
+    )
 
 
-def _import(paths: Sequence[Path], folder: Path) -> Path:
-    """fio results as a results directory of its own in a folder."""
-    from iolab.studies.results.imports.tree import fio_files, import_files, import_tree
-
+def _free_place(paths: Sequence[Path], folder: Path) -> Path:
+    """A place for a copy of results, named after the first; UsageError for a missing path."""
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise UsageError("no such file or directory", where=missing)
-    output = next(
+    return next(
         place
         for number in itertools.count(1)
         if not (place := folder / f"{number:04d}-{paths[0].stem or 'results'}").exists()
     )
-    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _import(paths: Sequence[Path], output: Path) -> None:
+    """fio results as a results directory."""
+    from iolab.studies.results.imports.tree import fio_files, import_files, import_tree
+
     if len(paths) == 1 and paths[0].is_dir():
         import_tree(paths[0], None, output)
     else:
         import_files([file for path in paths for file in fio_files(path)], output)
-    return output
 
 
 @command.command("list")
@@ -138,6 +149,7 @@ def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], styl
         raise ResultsError("has no results", where=directory, hint="iolab history add RESULTS")
     selected = selected_metrics(history, metrics)
     courses = find_changes(history, selected, where=parse_where(where))
+    say(*history.notes)
     tell_as(style, render(history, courses, style))
 
 

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from iolab.studies.run.study import How
 
 
-_DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
-"""Question about a study with commands, and about a study with hosts alone."""
+_DOES = (
+    "runs these commands and sets these options with your rights",
+    "puts load on these hosts with your rights",
+)
+"""About a study with something to agree to, and about a study with hosts alone."""
 
 
 @dataclass(frozen=True)
@@ -290,12 +293,12 @@ def ask_trust(study: Study, trust: bool) -> bool:
     if is_trusted(study):
         return True
     if not trust:
-        say(f"{study.file} {_DOES[not study.commands]}:")
+        say(f"{study.file} {_DOES[not study.consent]}:")
         for line in describe_commands(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)
-        if not click.confirm("Run them?" if study.commands else "Use these hosts?", err=True):
+        if not click.confirm("Run them?" if study.consent else "Use these hosts?", err=True):
             raise click.Abort
     if not remember(study):
         say(f"note: {trust_file()} can't be written, so the next run asks again")

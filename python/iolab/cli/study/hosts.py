@@ -125,8 +125,8 @@ def run_all(
 
     if not studies:
         return _report_errors(ends)
-    first = next(iter(studies.values()))
-    how = replace(how, trusted=ask_trust(first))
+    # expressions use facts of the host, so that what is to be agreed to may differ
+    how = replace(how, trusted=all(ask_trust(loaded) for loaded in studies.values()))
     console = Words()
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}

@@ -126,6 +126,8 @@ class FioOutput:
         leading_text: what stood before the JSON, stripped; a sign of trouble when not empty.
         documents: how many JSON documents the file held (more than one: --status-interval; the last
         counts). global_options: fio's echo of [global].
+        disk_reads: read requests of all disks below the files during the whole invocation, by
+        fio's own count (`disk_util`, from the kernel's); None where it gives none.
         assumptions: what the reader had to assume, in words.
         run_ends: of a file with several runs, `end_ns` of each (`FioJob.run`).
     """
@@ -137,6 +139,7 @@ class FioOutput:
     leading_text: str = ""
     documents: int = 1
     global_options: Mapping[str, str] = field(default_factory=dict)
+    disk_reads: int | None = None
     assumptions: tuple[str, ...] = ()
     run_ends: tuple[int | None, ...] = ()
 

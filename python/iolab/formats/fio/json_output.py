@@ -214,9 +214,21 @@ class FioJson:
             leading_text=documents.leading_text,
             documents=documents.count,
             global_options=hosts.common if is_one else {},
+            disk_reads=_disk_reads(document.get("disk_util")) if is_one else None,
             assumptions=(*documents.assumptions, *sorted(assume)),
             run_ends=() if is_one else tuple(map(_end_ns, documents.runs)),
         )
+
+
+def _disk_reads(disks: Any) -> int | None:
+    """Reads of all disks that fio lists; None without a list, or where one of them lacks the
+    count."""
+    counts = [
+        disk.get("read_ios") if isinstance(disk, dict) else None
+        for disk in (disks if isinstance(disks, list) else ())
+    ]
+    known = [count for count in counts if type(count) is int and count >= 0]
+    return sum(known) if known and len(known) == len(counts) else None
 
 
 def _entries(document: Mapping[str, Any], where: str) -> tuple[_Hosts, list[dict[str, Any]]]:

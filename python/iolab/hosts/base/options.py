@@ -19,6 +19,10 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """What these options run or change that the user must agree to first: (key, text) each."""
+        return ()
+
 
 class OptionProblem(NamedTuple):
     """What is wrong with one key of a free table, where a model's own fields can't say it.

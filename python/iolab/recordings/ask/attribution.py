@@ -24,6 +24,7 @@ from .language.fields import OF_DISKS, QUANTIZED, near
 from .language.quantities import print_whole
 from .query import OpenEvents, scan, trouble
 from .question import Filter, Question, Statistic
+from .slowest import Columns
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -112,13 +113,15 @@ def who(
     filters: Sequence[Filter] = (),
     entry: Entry | str = "io.ops",
     around: tuple[int | None, int | None] = (None, None),
+    during: Columns | None = None,
     source: str | None = None,
     top: int = TOP,
 ) -> Who:
     """Who issued the I/Os inside a rectangle: values of each dimension by their share inside
     against outside.
 
-    Outside is all else of the time `around` that meets the conditions.
+    Outside is all else of the time `around` that meets the conditions; with `during`, inside and
+    outside are of these columns of time alone.
 
     Args:
         y: latency, queue, offset or size. filters: conditions on inside and outside
@@ -153,6 +156,8 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def read(open_events: OpenEvents) -> Who:
+        if during is not None:
+            open_events = replace(open_events, conditions=(*open_events.conditions, during.sql))
         rows = _ask(open_events, y, rectangle, of, fields)
         values = _values(fields, rows)
         of_disks = DiskGroups.of(open_events.events, places, around)

@@ -38,6 +38,7 @@ from .question import (
     round_interval,
     split_field,
 )
+from .slowest import Columns
 from .tiers.archive_engines import read_together
 from .tiers.events import frame_of
 
@@ -274,6 +275,7 @@ def who_of_fleet(
     rectangle: Rectangle,
     *,
     around: tuple[int | None, int | None] = (None, None),
+    during: Columns | None = None,
     source: str | None = None,
     top: int,
 ) -> Who:
@@ -289,6 +291,7 @@ def who_of_fleet(
             filters=asked.statistic.filters,
             entry=asked.statistic.entry,
             around=around,
+            during=during,
             source=source,
             top=MOST_VALUES,
         ),

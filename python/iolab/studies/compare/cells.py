@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric, share_beyond
 from iolab.base.stats.means import log_mean_interval, mean_interval
 from iolab.base.verdict import Level
 
@@ -30,23 +30,25 @@ Sessions = dict[SessionKey, list[Run]]
 def takes_turns(first: Sequence[Run], second: Sequence[Run], pairs: Sequence[Pair]) -> bool:
     """Whether pairs of two arms are blocks, so that both runs of a pair share a session.
 
-    Runs of a study in sessions never are, nor runs of different results directories. Runs that iolab made in one results directory
-    always are: the study's order is made of blocks. Imported runs are, where fio's times do not
-    contradict: the pairs of one host follow each other, and none begins before another has ended.
+    Runs of a study in sessions never are, nor runs of different results directories. Runs that iolab
+    made in one results directory always are: the study's order is made of blocks. Imported runs are,
+    where fio's times do not contradict. Then the pairs of one host follow each other, and none
+    begins before another has ended. Runs without a time contradict nothing: the others decide.
     """
     sources = [{run.results for run in arm} for arm in (first, second)]
     if first and second and sources[0].isdisjoint(sources[1]):
         return False
     if any(SESSION in run.plan.extra for run in (*first, *second)):
         return False
-    if not has_foreign_order((*first, *second)) or has_unknown_order((*first, *second)):
+    if not has_foreign_order((*first, *second)):
         return True
     spans: dict[str, list[tuple[int, int]]] = {}
     for pair in pairs:
         times = [time for run in pair if (time := middle(run)) is not None]
-        spans.setdefault(pair[0].plan.host, []).append((min(times), max(times)))
+        if times:
+            spans.setdefault(pair[0].plan.host, []).append((min(times), max(times)))
     return all(
-        earlier[1] < later[0]
+        earlier[1] <= later[0]
         for host in spans.values()
         for earlier, later in pairwise(sorted(host))
     )
@@ -57,10 +59,11 @@ def has_foreign_order(runs: Iterable[Run]) -> bool:
     return any(run.plan.status == "imported" for run in runs)
 
 
-def has_unknown_order(runs: Iterable[Run]) -> bool:
-    """Whether a run has no time, or the same time as another one."""
+def without_order(runs: Iterable[Run]) -> int:
+    """How many runs have no time, or the same time as another one."""
     times = [(run.plan.host, middle(run)) for run in runs]
-    return any(time is None for _, time in times) or len(set(times)) < len(times)
+    counts = Counter(times)
+    return sum(time[1] is None or counts[time] > 1 for time in times)
 
 
 def middle(run: Run) -> int | None:
@@ -87,13 +90,22 @@ def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, 
             groups.setdefault(name, []).append((arm, run))
     sessions: tuple[Sessions, Sessions] = ({}, {})
     for name, group in groups.items():
-        if not has_unknown_order(run for _, run in group):
-            group.sort(key=lambda member: middle(member[1]) or 0)
-        stretch, last = 0, group[0][0]
-        for arm, run in group:
+        timed = sorted(
+            ((time, arm, run) for arm, run in group if (time := middle(run)) is not None),
+            key=lambda member: member[0],
+        )
+        stretch, last = 0, timed[0][1] if timed else group[0][0]
+        for _, arm, run in timed:
             stretch += arm != last
             last = arm
             sessions[arm].setdefault((*name, stretch), []).append(run)
+        for arm, run in group:
+            if middle(run) is not None:
+                continue
+            # a run without a time makes no session of its own: it is added to the first of its arm
+            own = [key for key in sessions[arm] if key[:-1] == name]
+            stretch += not own
+            sessions[arm].setdefault(own[0] if own else (*name, stretch), []).append(run)
     return sessions
 
 
@@ -141,12 +153,15 @@ class Pairing:
     Attributes:
         differences: (of logarithms, or plain) per block, shape (pairs,); blocks: their keys.
         dropped: blocks where one side is INVALID, missing or without the metric; without: those of
-        them that left for the metric alone. zero: whether a value of zero forbids a ratio.
+        them that left for the metric alone. zero: whether a value of zero forbids a ratio of
+        logarithms. zero_change: then the ratio of the arithmetic means less 1, where the baseline has
+        a mean: -1 where all values of the variant are zero.
         sessions: where the arms did not take turns: of the baseline and of the variant the values
         (logarithms, or plain) of each session. is_by_sessions: whether the arms did not take turns;
         then there are no differences, and `dropped` counts runs. is_alternating: whether sessions of
-        one arm were not all before those of the other. is_order_known: whether the times of the runs
-        are known, where only these state their order.
+        one arm were not all before those of the other. unordered: runs with an unknown place in the
+        order, where only their times state it. is_tail: whether the metric is the tail of the
+        sample in one of the arms.
     """
 
     differences: NDArray[np.float64]
@@ -154,10 +169,12 @@ class Pairing:
     dropped: int
     without: int = 0
     zero: bool = False
+    zero_change: float | None = None
     sessions: tuple[SessionValues, SessionValues] | None = None
     is_alternating: bool = True
     is_by_sessions: bool = False
-    is_order_known: bool = True
+    unordered: int = 0
+    is_tail: bool = False
 
     @property
     def has_change(self) -> bool:
@@ -195,10 +212,32 @@ def collect(
     return cells
 
 
+def is_tail(runs: Sequence[Run], metric: Metric) -> bool:
+    """Whether fewer than `LEAST_BEYOND` I/Os of a run are beyond a percentile, in half of the runs
+    or more; always for the minimum and the maximum. Runs without a number of I/Os are not known to
+    be short of them."""
+    share = share_beyond(metric.name)
+    if share is None or not runs:
+        return False
+    operation = metric.name.partition(".")[0]
+    counts = [run.value(f"{operation}.ios") for run in runs]
+    known = [count for count in counts if count is not None]
+    few = sum(count * share < LEAST_BEYOND * (1 - 1e-9) for count in known)
+    return share == 0 or (bool(known) and 2 * few >= len(known))
+
+
 def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
+    """The pairing of two arms, see `Pairing`."""
+    first, second = baseline or ArmCell(), variant or ArmCell()
+    return replace(
+        _pair(first, second, metric),
+        is_tail=any(is_tail(arm.runs, metric) for arm in (first, second)),
+    )
+
+
+def _pair(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
     """Pairs of blocks that are valid on both sides, where the arms took turns; a block that lacks
     one side leaves whole, and is counted. Else the sessions of both arms."""
-    first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
     if not takes_turns(
@@ -211,7 +250,14 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
     dropped = len(every) - len(common)
     without = sum(_sound(first, key) and _sound(second, key) for key in every) - len(common)
     if metric.change != "difference" and np.any(values <= 0):
-        return Pairing(np.empty(0), (), dropped, without, zero=True)
+        return Pairing(
+            np.empty(0),
+            (),
+            dropped,
+            without,
+            zero=True,
+            zero_change=_zero_change(values[:, 0], values[:, 1]),
+        )
     every_run = (*first.runs, *second.runs)
     return Pairing(
         values[:, 1] - values[:, 0]
@@ -220,7 +266,7 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
         tuple(common),
         dropped,
         without,
-        is_order_known=not (has_foreign_order(every_run) and has_unknown_order(every_run)),
+        unordered=without_order(every_run) if has_foreign_order(every_run) else 0,
     )
 
 
@@ -241,7 +287,8 @@ def _by_sessions(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
         return nothing
     is_ratio = metric.change != "difference"
     if is_ratio and any(value <= 0 for arm in kept for value, _ in arm.values()):
-        return replace(nothing, zero=True)
+        change = _zero_change(*([value for value, _ in arm.values()] for arm in kept))
+        return replace(nothing, zero=True, zero_change=change)
     sessions = sessions_of(*runs)
     values = [
         {
@@ -250,7 +297,20 @@ def _by_sessions(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
         }
         for arm, of_arm in zip(kept, sessions, strict=True)
     ]
-    return replace(nothing, sessions=(values[0], values[1]), is_alternating=is_alternating(*runs))
+    every_run = (*runs[0], *runs[1])
+    return replace(
+        nothing,
+        sessions=(values[0], values[1]),
+        is_alternating=is_alternating(*runs),
+        unordered=without_order(every_run) if has_foreign_order(every_run) else 0,
+    )
+
+
+def _zero_change(
+    first: Sequence[float] | NDArray[np.float64], second: Sequence[float] | NDArray[np.float64]
+) -> float | None:
+    mean = float(np.mean(first))
+    return float(np.mean(second)) / mean - 1 if mean > 0 else None
 
 
 def _sound(arm: ArmCell, key: BlockKey) -> bool:

@@ -24,6 +24,7 @@ from iolab.base.stats.sessions import SessionInterval, session_interval
 from iolab.base.units import BASE, unit
 
 from ..results.evidence.model import Run
+from .arms import arm_runs
 from .axes import BLOCK_SIZES, Axes, Grid, Layout, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .load.achieved import with_achieved
@@ -32,6 +33,9 @@ from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
     SYNCS_DIFFER,
+    TAIL,
+    UNBALANCED,
+    ZERO_VALUE,
     Cell,
     Change,
     Comparison,
@@ -83,6 +87,24 @@ def change_of(
         else max(abs(low), abs(high)),
         sessions=sessions,
         reason=reason,
+    )
+
+
+def zero_change_of(pairing: Pairing, metric: Metric) -> Change:
+    """The change of arithmetic means where a value is zero: no throughput is a loss of 100 %."""
+    value = pairing.zero_change
+    assert value is not None
+    return Change(
+        value=value,
+        low=None,
+        high=None,
+        pairs=0,
+        dropped=pairing.dropped,
+        without=pairing.without,
+        improves=None
+        if metric.better is None or value == 0
+        else (value > 0) == (metric.better == "higher"),
+        reason=ZERO_VALUE,
     )
 
 
@@ -143,6 +165,13 @@ def summaries(
 
 
 def _mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> Change:
+    change = _tested_mean(pairings, values, metric, confidence)
+    return without_test(change) if any(pairing.is_tail for pairing in pairings) else change
+
+
+def _tested_mean(
     pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
 ) -> Change:
     dropped = sum(pairing.dropped for pairing in pairings)
@@ -226,10 +255,12 @@ def compare(
     Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared
     by difference); the t interval of their mean pools its variance over the sweep where
     homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics with unknown
-    distribution (extremes) are decided by the exact test. Arms that did not take turns are
+    distribution are decided by the exact test. Arms that did not take turns are
     compared by their session means; with a single session of an arm there is no test
     (`CONFOUNDED`), nor where all sessions of one arm were before those of the other
-    (`NOT_ALTERNATING`).
+    (`NOT_ALTERNATING`), nor of metrics with unknown distribution where the arms have unequal numbers of sessions
+    (`UNBALANCED`). Percentiles with too few I/Os beyond them, minima and maxima are shown and not
+    tested (`TAIL`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -261,6 +292,11 @@ def compare(
         if (*place, base) in arms or (*place, variant) in arms
     }
     changes, planned = _changes(pairings, metric, confidence, ALPHA)
+    changes |= {
+        key: zero_change_of(pairing, metric)
+        for key, pairing in pairings.items()
+        if pairing.zero and pairing.zero_change is not None
+    }
     cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *variants_to_compare):
@@ -313,6 +349,7 @@ def compare(
         shown_unit=_shown_unit(shown_unit, metric, selected),
         differences=differences,
         unmatched=unmatched,
+        arms=arm_runs(selected, (base, *variants_to_compare)),
     )
 
 
@@ -385,7 +422,11 @@ def _changes(
             by_variant.setdefault(key[1], []).append(key)
     for of_variant in by_variant.values():
         keys = [key for key in of_variant if pairings[key].sessions is None]
-        intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
+        intervals = t_intervals(
+            [pairings[key].differences for key in keys],
+            confidence=confidence,
+            blocks=[pairings[key].blocks for key in keys],
+        )
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
@@ -409,12 +450,22 @@ def _changes(
                     without=pairing.without,
                     is_alternating=pairing.is_alternating,
                 )
+                if (
+                    change.reason is None
+                    and sessions.p_exact is None
+                    and metric.assumption != "normal"
+                ):
+                    change = dataclasses.replace(change, p=None, reason=UNBALANCED)
                 changes[key] = change
                 if change.reason is None:
                     changes[key] = _add_exact_test(change, sessions.p_exact, metric)
                     basis = planning.basis_of_sessions(sessions)
                     if basis is not None and metric.assumption == "normal":
                         bases[key] = basis
+    for key, change in changes.items():
+        if pairings[key].is_tail:
+            changes[key] = without_test(change)
+            bases.pop(key, None)
     for of_baseline_copy in (False, True):
         family = [key for key in changes if _is_again(key[1]) is of_baseline_copy]
         tests = _tests(changes, of_baseline_copy)
@@ -432,6 +483,21 @@ def _changes(
                 else planning.blocks_needed(bases[key], level),
             )
     return changes, list(bases.values())
+
+
+def without_test(change: Change) -> Change:
+    """A change of the tail of a sample: its estimate, without interval and test."""
+    return dataclasses.replace(
+        change,
+        low=None,
+        high=None,
+        df=None,
+        pooled=False,
+        p=None,
+        p_exact=None,
+        excluded=None,
+        reason=change.reason or TAIL,
+    )
 
 
 def _add_exact_test(change: Change, exact: float | None, metric: Metric) -> Change:

@@ -16,6 +16,8 @@ from iolab.base.registry import load
 from iolab.base.units import readable_unit, unit
 from iolab.base.verdict import Level
 
+from .arms import ArmRuns
+
 AGAIN = "-again"
 """Suffix of the arm that runs the baseline a second time (`--a-a`)."""
 
@@ -26,6 +28,18 @@ difference of the sessions."""
 NOT_ALTERNATING = "not-alternating"
 """Reason of a change without a test: all sessions of one arm were before those of the other, so
 that the change contains any trend over that time."""
+
+UNBALANCED = "unbalanced-sessions"
+"""Reason of a change without a test: no distribution is assumed of the metric, and the permutation
+test needs as many sessions of one arm as of the other."""
+
+TAIL = "tail-of-sample"
+"""Reason of a change without a test: in an arm fewer than `LEAST_BEYOND` I/Os of a run are beyond
+the percentile, so that its value depends on the number of I/Os."""
+
+ZERO_VALUE = "zero"
+"""Reason of a change without a test: a value is zero, which has no logarithm. The change is that of
+the arithmetic means."""
 
 SYNCS_APART = "syncs-apart"
 """Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
@@ -86,8 +100,8 @@ class Change:
         sessions: sessions of the baseline and of the variant, where these are the unit of
         repetition; None where blocks are. Then `pairs` and `blocks_needed` count sessions of each
         arm, and p_exact is of the permutation test. reason: code of the reason why no test was
-        made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`), else
-        None.
+        made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`;
+        `UNBALANCED`; `ZERO_VALUE`; `TAIL`: then there is no interval either), else None.
     """
 
     value: float
@@ -190,6 +204,7 @@ class Comparison:
         a readable one.
         differences: of arms from several results: in what their environments differ.
         unmatched: of these, the cells that not all of them have.
+        arms: the runs of each arm, those that do not count included.
     """
 
     metric: Metric
@@ -213,6 +228,7 @@ class Comparison:
     shown_unit: str | None = None
     differences: tuple[Difference, ...] = ()
     unmatched: tuple[Unmatched, ...] = ()
+    arms: tuple[ArmRuns, ...] = ()
 
     def __str__(self) -> str:
         return str(load("renderer", "text")().render(self))

@@ -8,19 +8,23 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric
+from iolab.base.stats.blocks import shared_luck_p
+from iolab.base.stats.sessions import least_permutation_p
 from iolab.base.units import format_quantity
 from iolab.base.verdict import Level
 
 from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import KERNEL, Run
+from .arms import arm_runs, is_asymmetric
 from .axes import Axes, level_text
-from .cells import ArmCell, Pairing
+from .cells import ArmCell, Pairing, is_tail
 from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
     SYNCS_APART,
     SYNCS_DIFFER,
+    UNBALANCED,
     Change,
     Difference,
     Key,
@@ -60,8 +64,19 @@ def footnotes_of(
                 "missing",
                 f"runs without {metric.name} left out{partner}",
             )
+    if is_tail(arm.runs, metric):
+        say(
+            "tail",
+            f"the tail of the sample, shown and not tested: fewer than {LEAST_BEYOND} I/Os of a run "
+            "are beyond it, so that it depends on their number",
+        )
     if pairing is not None and pairing.zero:
-        say("zero", "a value is zero: no ratio")
+        say(
+            "zero",
+            "a value is zero, which has no logarithm: change of the arithmetic mean, without a test"
+            if pairing.zero_change is not None
+            else "the baseline's values are zero: no ratio",
+        )
     return tuple(codes)
 
 
@@ -113,6 +128,19 @@ def warnings_of(
 ) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
     warnings = []
+    base, *others = arm_runs(runs, (baseline, *variants))
+    unlike = [arm for arm in others if is_asymmetric(base, arm)]
+    if unlike:
+        listed = ", ".join(
+            f"{arm.variant} {len(arm.lost)} of {arm.planned}" for arm in (base, *unlike[:4])
+        )
+        warnings.append(
+            Warning(
+                "losses",
+                f"the arms lost different runs ({listed}): those that count may be the better ones "
+                "of an arm",
+            )
+        )
     if not variants:
         warnings.append(
             Warning(
@@ -147,6 +175,13 @@ def warnings_of(
         warnings.append(
             Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
         )
+    warnings += shared_luck_notes(
+        metric,
+        {
+            variant: [pairing for (_, name), pairing in pairings.items() if name == variant]
+            for variant in variants
+        },
+    )
     warnings += _sessions(changes.values(), pairings.values())
     in_blocks = [change.pairs for change in changes.values() if change.sessions is None]
     most = max(in_blocks, default=0)
@@ -161,7 +196,8 @@ def warnings_of(
         warnings.append(
             Warning(
                 "few-blocks",
-                f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
+                f"{most} blocks: the exact test can't be significant below 6, as p of {most} pairs is at "
+                f"least {2 / 2**most:.3g}",
             )
         )
     has_several = any(run.results for run in runs)
@@ -215,22 +251,88 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
                     "is part of the change, so that nothing is significant; alternate the arms",
                 )
             )
-        if max(min(sessions) for sessions in by_sessions) < 4:
+        unequal = sorted({sessions for sessions in by_sessions if sessions[0] != sessions[1]})
+        equal = [sessions for sessions in by_sessions if sessions[0] == sessions[1]]
+        if unequal:
+            listed = ", ".join(f"{first} and {second}" for first, second in unequal[:3])
+            warnings.append(
+                Warning(
+                    UNBALANCED,
+                    f"unequal numbers of sessions ({listed}): arms may differ in noise, so that "
+                    "Welch's t interval over session means decides and there is no permutation test",
+                )
+            )
+        if equal and (most := max(equal))[0] < 4:
+            least = least_permutation_p(most)
             warnings.append(
                 Warning(
                     "few-sessions",
-                    "fewer than 4 sessions of an arm: p of the permutation test can't fall below 0.1 "
-                    "(3 of each), and the t interval over session means decides",
+                    f"{most[0]} sessions of each arm: p of the permutation test can't fall below "
+                    f"{least:.2g}, and Welch's t interval over session means decides",
                 )
             )
-    if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
-        warnings.append(
-            Warning(
-                "order-unknown",
-                "fio's results do not state when they ran: the arms are assumed to have taken turns",
-            )
+    return [*warnings, *order_notes(pairings)]
+
+
+def order_notes(pairings: Iterable[Pairing]) -> list[Warning]:
+    """That the place of imported runs in the order of the runs is not known."""
+    unordered = [
+        (pairing.unordered, runs, pairing.is_by_sessions)
+        for pairing in pairings
+        if pairing.unordered
+        and (
+            runs := 2 * len(pairing.differences)
+            if pairing.sessions is None
+            else sum(len(values) for arm in pairing.sessions for values in arm.values())
         )
-    return warnings
+        > 2
+    ]
+    if not unordered:
+        return []
+    count, runs = (sum(numbers) for numbers in zip(*(item[:2] for item in unordered), strict=True))
+    if count >= runs:
+        text = "fio's results do not state when they ran: the arms are assumed to have taken turns"
+    elif any(is_by_sessions for *_, is_by_sessions in unordered):
+        text = (
+            f"{count} of {runs} runs do not state when they ran; by the times of the others the arms "
+            "did not take turns"
+        )
+    else:
+        text = (
+            f"{count} of {runs} runs do not state when they ran; the times of the others do not "
+            "contradict that the arms took turns"
+        )
+    return [Warning("order-unknown", text)]
+
+
+SHARED_LUCK_NOTED = 0.01
+"""Below this p value a note says that blocks share their luck: one of a hundred sound sweeps has
+it. Variances are not pooled below `SHARED_LUCK_LEVEL` already."""
+
+
+def shared_luck_notes(
+    metric: Metric, pairings_by_variant: Mapping[str, Sequence[Pairing]]
+) -> list[Warning]:
+    """That cells of a sweep are not independent evidence, by variant."""
+    notes = []
+    for variant, pairings in pairings_by_variant.items():
+        in_blocks = [pairing for pairing in pairings if len(pairing.differences) >= 3]
+        p = None
+        if len(in_blocks) > 1:
+            p = shared_luck_p(
+                [pairing.differences for pairing in in_blocks],
+                [pairing.blocks for pairing in in_blocks],
+            )
+        if p is not None and p <= SHARED_LUCK_NOTED:
+            notes.append(
+                Warning(
+                    "shared-luck",
+                    f"{metric.name} of {variant}: the {len(in_blocks)} cells rise and fall together "
+                    "from block to block, so that they are not independent evidence; blocks are "
+                    "the unit, and each cell keeps its own variance",
+                )
+            )
+    return notes
 
 
 def study_notes(

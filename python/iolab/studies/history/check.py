@@ -9,16 +9,27 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from iolab.base.errors import UsageError
-from iolab.base.metrics import Metric, of
+from iolab.base.metrics import Metric, of, share_beyond
 from iolab.base.stats.sessions import session_interval
 
+from ..compare.arms import ArmRuns, arm_runs
 from ..compare.axes import axis_text
 from ..compare.cells import Pairing, SessionValues
 from ..compare.model import Difference, Warning
-from ..compare.rules.check import MISSING, ZERO, Check, Evidence, Place, judge
+from ..compare.rules.check import (
+    MISSING,
+    ZERO,
+    Check,
+    Evidence,
+    Outcome,
+    Place,
+    judge,
+    judge_runs,
+)
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
 from .changes import ALPHA, Course, find_changes, meets
+from .render import trend_text
 from .store import Entry, History, manifest_digest, rows_of, series_name, start_of
 
 HISTORY, CHECKED = "history", "checked"
@@ -33,6 +44,8 @@ def check_history(
     where: Mapping[str, Sequence[str]] | None = None,
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
+    allowed_failures: int = 0,
+    suspect: Outcome = "pass",
 ) -> Check:
     """Check new results against the results of a history before them.
 
@@ -43,6 +56,8 @@ def check_history(
     Args:
         results: of the version that is checked; several are sessions of it. Where they are entries
         of the history, these are left out of the baseline.
+        allowed_failures, suspect: see `judge_runs`. Of the history, runs that were lost are not
+        known: each one of the checked results counts.
 
     Raises UsageError where there is no rule, or a rule's metric was not measured.
     """
@@ -71,6 +86,7 @@ def check_history(
             values.setdefault((row.metric, row.series), []).append(row.value)
             units[row.metric] = row.unit
     checked, new_cells = [], dict[str, None]()
+    trends = dict[Warning, None]()
     for rule in rules:
         if rule.metric not in units:
             raise UsageError(
@@ -84,6 +100,7 @@ def check_history(
         for course in find_changes(history, [metric], where=where):
             name = series_name(course.series.variant, course.series.factors)
             names.add(name)
+            trends |= dict.fromkeys(_trend_notes(course))
             baseline_values = _baseline(course, numbers)
             if baseline_values:
                 place = (course.series.factors, course.series.variant or CHECKED)
@@ -97,13 +114,33 @@ def check_history(
             name for name_of, name in values if name_of == metric.name and name not in names
         )
         checked.append((rule, metric, cells))
+    runs = [
+        run
+        for directory in results
+        for run in directory.runs
+        if meets(run.variant, run.factors, where or {})
+    ]
+    arms = arm_runs(runs, tuple(dict.fromkeys(run.variant for run in runs)))
+    findings = tuple(
+        dict.fromkeys(
+            finding
+            for arm in arms
+            for finding in judge_runs(
+                (ArmRuns(HISTORY, 0, 0, {}, ()), arm),
+                allowed_failures=allowed_failures,
+                suspect=suspect,
+            )
+        )
+    )
     return Check(
         judge(checked, alpha),
         HISTORY,
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,
         _differences(earlier[-1], results),
-        (*notes, *_unmatched_notes(new_cells, where or {})),
+        (*history.notes, *notes, *trends, *_unmatched_notes(new_cells, where or {})),
+        arms=arms,
+        findings=findings,
     )
 
 
@@ -137,7 +174,14 @@ def _evidence(
         {(place,): [value] for place, value in enumerate(before)},
         {(place,): [value] for place, value in enumerate(after)},
     )
-    pairing = Pairing(np.empty(0), (), 0, sessions=sessions, is_by_sessions=True)
+    pairing = Pairing(
+        np.empty(0),
+        (),
+        0,
+        sessions=sessions,
+        is_by_sessions=True,
+        is_tail=share_beyond(metric.name) == 0,
+    )
     return Evidence(interval, pairing, metric.assumption != "normal", is_history=True)
 
 
@@ -153,6 +197,20 @@ def _differences(last: Entry, results: Sequence[Results]) -> tuple[Difference, .
         for name, texts in facts.items()
         if name in last.environment and "; ".join(texts) != last.environment[name]
     )
+
+
+def _trend_notes(course: Course) -> list[Warning]:
+    """That a series has a trend, which the check assumes not to be there."""
+    if course.trend is None:
+        return []
+    factors = course.series.factors
+    cell = axis_text(factors.keys(), tuple(factors.values()))
+    text = (
+        f"{course.metric.name}{f' at {cell}' if cell else ''}: {trend_text(course, course.trend)} in "
+        "the history; its mean is no level to compare with; measure both versions in turn "
+        "(--against)"
+    )
+    return [Warning("trend", text)]
 
 
 def _unmatched_notes(

@@ -87,9 +87,7 @@ class Preview:
                 for target in self.targets
             ],
             **({"builds": dict(self.builds)} if self.builds else {}),
-            "commands": [
-                {"place": place, "command": command.text} for place, command in self.study.commands
-            ],
+            "commands": [{"place": place, "command": text} for place, text in self.study.consent],
             "problem": "; ".join(self.problems) or None,
             "problems": list(self.problems),
             "no_profiles": self.no_profiles,

@@ -16,7 +16,7 @@ from iolab.recordings.store.base.layout import is_recording
 
 from ..plan.adapt import Changes
 from ..plan.file.load import Study, is_in_sessions, load_study
-from ..plan.file.trust import require_trust
+from ..plan.file.trust import describe_commands, require_trust
 from ..results.evidence.files import RUNS
 from ..results.evidence.lock import FILE as LOCK_FILE
 from ..results.evidence.lock import check_free, lock
@@ -102,7 +102,11 @@ def run_study(
         with lock(directory):
             _check_output(directory, resume)
             if resume and begun(directory):
-                study = recorded_study(directory, path, changes, host)
+                recorded = recorded_study(directory, path, changes, host)
+                # changes that were kept with the results can add to what was agreed to
+                same = describe_commands(recorded) == describe_commands(study)
+                require_trust(recorded, how.trusted and same)
+                study = recorded
             where = host or LocalHost()
             with interrupts or Interrupts(
                 lambda: heard.notice("stopping after this run; press Ctrl-C again to stop now")

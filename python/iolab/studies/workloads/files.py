@@ -22,7 +22,7 @@ from .compressibility import DECIDED
 from .fio.check import check_jobs
 from .fio.job import LAYOUT_FILE, LAYOUT_OUTPUT, job_sections
 from .fio.names import KNOWN, RESERVED
-from .fio.options import Scalar, job_text, problems
+from .fio.options import Scalar, consent_to, job_text, problems
 from .fio.sections import FioOptions, resolve
 from .fio.workload import FioWorkload
 
@@ -157,6 +157,10 @@ class FilesOptions(Options):
         if wrong:
             raise problems_error(wrong)
         return self
+
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """Options of fio that are not known to be harmless."""
+        return consent_to(self.options)
 
     @property
     def jobs(self) -> int:

@@ -51,6 +51,10 @@ class ProgramOptions(Options):
             raise ValueError("is an empty command")
         return [str(word) for word in command] if isinstance(command, list) else command
 
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """The command."""
+        return (("command", self.text),)
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """The command as it is executed."""

@@ -11,12 +11,17 @@ no special care: its turning part is above the diagonal.
 Kneedle's weakness remains: the axes are scaled by what was measured, so that a sweep that
 goes much farther beyond saturation finds the knee a level later. Knees are compared between arms
 swept over the same loads.
+
+Scaling also magnifies noise: throughput that is saturated at all loads and varies by 10 % fills
+the plane as well as a true curve does. So a knee needs a bend that noise alone would not make,
+`bend_p`. The shape without a knee is a power law: a straight line over the logarithm of load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,6 +39,14 @@ magnify noise."""
 
 LEAST_LATENCY_RISE = 0.20
 """A latency that varies by less shows no saturation at all."""
+
+
+BEND_LEVEL = 0.05
+"""Above this p value a bend is not told from noise."""
+
+_DRAWS, _SEED = 20_000, 1011
+_ROUNDING = 1e-9
+"""Logarithms that differ by less are equal."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,80 @@ def _scale(values: Floats) -> Floats:
     return np.asarray((values - values.min()) / np.ptp(values))
 
 
+def bend_p(curves: Sequence[tuple[Values, Values]], loads: Values) -> float:
+    """p value of "log throughput and log latency are straight over log load", against throughput
+    that bends down or latency that bends up at one of the loads.
+
+    The largest t statistic of a hinge over the inner loads counts, for the mean of all repetitions.
+    Its noise is what differs between repetitions, without their common level; of a single
+    repetition, what the hinge leaves. The null distribution is simulated with a fixed seed, since
+    the place is searched for. The smaller p of throughput and latency is doubled.
+
+    Args:
+        curves, loads: as `knee_over_repetitions` takes them, with at least one curve and
+            `LEAST_POINTS` loads.
+
+    Source: Davies (1987), "Hypothesis testing when a nuisance parameter is present only under the
+    alternative".
+    """
+    levels = finite(loads, "loads")
+    if levels[0] > 0:
+        levels = np.log(levels)
+    # shape (2, repetitions, loads); a bend is positive in both
+    logs = np.log(np.array(curves, dtype=np.float64)).transpose(1, 0, 2)
+    logs[0] *= -1
+    count, size = logs.shape[1:]
+    mean = logs.mean(axis=1)
+    basis = _hinges(tuple(levels.tolist()))
+    bend = (mean @ basis).max(axis=1)
+    if count > 1:
+        rest = logs - mean[:, None] - logs.mean(axis=2, keepdims=True)
+        rest += mean.mean(axis=1)[:, None, None]
+        noise = np.sqrt((rest**2).sum(axis=(1, 2)) / ((count - 1) * (size - 1)) / count)
+    else:
+        noise = np.sqrt((_line_residuals(levels, mean) ** 2).sum(axis=1))
+    null = _null_bends(tuple(levels.tolist()), count)
+    p_values = [
+        1.0
+        if one_bend <= _ROUNDING
+        else (len(null) - int(np.searchsorted(null, one_bend / one_noise)) + 1) / (len(null) + 1)
+        if one_noise > _ROUNDING
+        else 0.0
+        for one_bend, one_noise in zip(bend.tolist(), noise.tolist(), strict=True)
+    ]
+    return min(1.0, 2 * min(p_values))
+
+
+def _line_residuals(levels: Floats, values: Floats) -> Floats:
+    """What a straight line over the levels leaves of each row, shape of the values."""
+    line = np.stack([np.ones(len(levels)), levels - levels.mean()])
+    line /= np.sqrt((line**2).sum(axis=1, keepdims=True))
+    residuals: Floats = values - values @ line.T @ line
+    return residuals
+
+
+@lru_cache(maxsize=64)
+def _hinges(levels: tuple[float, ...]) -> Floats:
+    """Hinges at the inner levels without their straight part, of length 1; shape (loads, hinges)."""
+    points = np.array(levels)
+    hinges = _line_residuals(points, np.maximum(0.0, points - points[1:-1, None]))
+    hinges /= np.sqrt((hinges**2).sum(axis=1, keepdims=True))
+    return np.asarray(hinges.T)
+
+
+@lru_cache(maxsize=64)
+def _null_bends(levels: tuple[float, ...], count: int) -> Floats:
+    """Ascending statistics of straight curves with noise."""
+    random = np.random.default_rng(_SEED)
+    noise = random.normal(size=(_DRAWS, len(levels)))
+    bends = (noise @ _hinges(levels)).max(axis=1)
+    if count > 1:
+        df = (count - 1) * (len(levels) - 1)
+        return np.sort(bends / np.sqrt(random.chisquare(df, _DRAWS) / df))
+    residuals = _line_residuals(np.array(levels), noise)
+    return np.sort(bends / np.sqrt((residuals**2).sum(axis=1)))
+
+
 def knee_over_repetitions(
     curves: Sequence[tuple[Values, Values]], loads: Values
 ) -> KneeEstimate | NoKnee:
@@ -133,7 +220,8 @@ def knee_over_repetitions(
         loads: the load levels, ascending, shape (levels,).
 
     Returns:
-        NoKnee where fewer than half of the repetitions have one, with the most frequent reason.
+        NoKnee where fewer than half of the repetitions have one, with the most frequent reason, and
+        where the bend is not told from noise.
 
     Raises:
         ValueError: as `knee`, or a curve does not have one point per load, or loads do not ascend.
@@ -160,6 +248,9 @@ def knee_over_repetitions(
             if len(answers) == 1
             else f"{len(knees)} of {len(answers)} repetitions have one; {reason}"
         )
+    p = bend_p(curves, levels)
+    if p > BEND_LEVEL:
+        return NoKnee(f"the curve bends no more than its noise makes it (p = {p:.2g})")
     at = np.sort([levels[one_knee.index] for one_knee in knees])
     throughputs, latencies = (
         [one_knee.throughput for one_knee in knees],

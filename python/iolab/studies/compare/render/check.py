@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
 from iolab.base.untrusted_text import markdown, visible
 
+from ..arms import runs_text
 from ..axes import axis_text
-from ..model import CONFOUNDED, NOT_ALTERNATING
+from ..model import CONFOUNDED, NOT_ALTERNATING, TAIL, UNBALANCED
 from ..rules.check import (
+    FEW_BLOCKS,
     MISSING,
+    NO_BLOCKS,
     NO_LOOK,
     NO_PAIRS,
     ONE_BLOCK,
@@ -34,11 +38,15 @@ MOST_CELLS = 20
 REASONS = {
     CONFOUNDED: "confounded with time (an arm has a single session)",
     NOT_ALTERNATING: "all sessions of one arm were before those of the other",
+    TAIL: "the tail of the sample, with fewer than ten I/Os beyond it, is not tested",
+    UNBALANCED: "the exact test needs as many sessions of one arm as of the other",
     SHORT_HISTORY: "fewer than 3 results since the last change",
     MISSING: "the variant has no run of this cell",
     NO_PAIRS: "no block has a valid run of both arms",
     ONE_BLOCK: "a single block: no noise is known",
-    ZERO: "a value is zero: no ratio",
+    ZERO: "a value is zero: no test",
+    NO_BLOCKS: "a rule on single blocks needs arms that took turns",
+    FEW_BLOCKS: "too few blocks to know the share of bad ones",
     NO_LOOK: "the blocks of the first look are not complete",
 }
 """Why a cell has no test, by code."""
@@ -63,7 +71,11 @@ def render_check(check: Check, style: str, *, inconclusive: Outcome = "inconclus
 
 
 def headline(check: Check) -> str:
-    """`fail: 3 rules (1 failed, 2 passed)`, or `pass: 1 rule`."""
+    """`fail: 3 rules (1 failed, 2 passed)`, or `pass: 1 rule; 24 of 24 runs are SUSPECT (stall 24)`."""
+    return "; ".join([_rules_line(check), *(finding.text for finding in check.findings)])
+
+
+def _rules_line(check: Check) -> str:
     counts = {
         outcome: sum(rule.outcome == outcome for rule in check.rules)
         for outcome in ("fail", "inconclusive", "pass")
@@ -71,7 +83,9 @@ def headline(check: Check) -> str:
     words = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
     listed = ", ".join(f"{count} {words[name]}" for name, count in counts.items() if count)
     if len(check.rules) == 1:
-        return f"{check.outcome}: 1 rule"
+        [rule] = check.rules
+        own = "" if rule.outcome == check.outcome else f" ({words[rule.outcome]})"
+        return f"{check.outcome}: 1 rule{own}"
     return f"{check.outcome}: {len(check.rules)} rules ({listed})"
 
 
@@ -138,7 +152,22 @@ def _rest(rule: RuleOutcome) -> list[str]:
     more = len(rule.cells) - MOST_CELLS
     lines = [f"and {more} more cells (--format json has them all)"] if more > 0 else []
     need = _common_need(rule)
-    return [*lines, f"inconclusive: {need}"] if need else lines
+    if need:
+        lines.append(f"inconclusive: {need}")
+    if rule.outcome == "pass" and rule.cells:
+        lines.append(_unseen_text(max(rule.cells, key=lambda cell: cell.unseen or 0.0)))
+    return lines
+
+
+def _unseen_text(cell: CellOutcome) -> str:
+    """`unseen: a trouble in up to 39 % of runs (95 %), which none of 6 blocks shows`."""
+    unit = {"blocks": "blocks", "sessions": "sessions", "results": "results"}[cell.unit]
+    share = f"{100 * (cell.unseen or 0.0):.2g} %"
+    if cell.count == 1:
+        return (
+            f"unseen: a trouble in up to {share} of runs (95 %), which a single one does not show"
+        )
+    return f"unseen: a trouble in up to {share} of runs (95 %), which none of {cell.count} {unit} shows"
 
 
 def _common_need(rule: RuleOutcome) -> str:
@@ -198,9 +227,11 @@ def _closing(check: Check) -> list[str]:
     if check.look is not None:
         confidence += ", widened for all looks"
     return [
+        *([runs_text(check.arms)] if check.arms else []),
         *_look_lines(check),
         f"against {check.baseline}; {confidence}. The chance that the check passes "
-        f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}",
+        f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}, "
+        "if blocks (or sessions) are independent and of one distribution",
         *(f"note: {note.text}" for note in check.notes),
     ]
 
@@ -246,6 +277,8 @@ def as_json(check: Check) -> dict[str, Any]:
             }
             for difference in check.differences
         ],
+        "arms": [arm.as_data() for arm in check.arms],
+        "findings": [asdict(finding) for finding in check.findings],
         "notes": [{"code": note.code, "text": note.text} for note in check.notes],
         "look": None
         if check.look is None
@@ -276,6 +309,7 @@ def _cell_json(cell: CellOutcome, rule: RuleOutcome) -> dict[str, Any]:
         "n": cell.count,
         "sessions": None if cell.sessions is None else list(cell.sessions),
         "more": cell.more,
+        "unseen": cell.unseen,
         "reason": cell.reason,
     }
 
@@ -310,10 +344,41 @@ def _junit(check: Check, inconclusive: Outcome) -> str:
                 ElementTree.SubElement(case, "skipped", message=words)
             else:
                 ElementTree.SubElement(case, "system-out").text = words
+    if check.arms:
+        _junit_runs(suites, check, inconclusive)
     for name in ("tests", "failures", "errors", "skipped"):
         suites.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, "unicode", xml_declaration=True) + "\n"
+
+
+def _junit_runs(suites: ElementTree.Element, check: Check, inconclusive: Outcome) -> None:
+    """A suite of its own for the runs: a case per finding, or a single case with the counts."""
+    outcomes = [
+        inconclusive if finding.outcome == "inconclusive" else finding.outcome
+        for finding in check.findings
+    ]
+    suite = ElementTree.SubElement(
+        suites,
+        "testsuite",
+        name="runs",
+        tests=str(len(outcomes) or 1),
+        failures=str(outcomes.count("fail")),
+        errors="0",
+        skipped=str(outcomes.count("inconclusive")),
+    )
+    for outcome, code, name, text in [
+        (outcome, finding.code, f"{finding.code} {finding.variant}".rstrip(), finding.text)
+        for outcome, finding in zip(outcomes, check.findings, strict=True)
+    ] or [("pass", "", "counted", runs_text(check.arms))]:
+        case = ElementTree.SubElement(suite, "testcase", classname="runs", name=visible(name))
+        if outcome == "fail":
+            ElementTree.SubElement(case, "failure", message=visible(text), type=code)
+        elif outcome == "inconclusive":
+            ElementTree.SubElement(case, "skipped", message=visible(text))
+        ElementTree.SubElement(case, "system-out").text = visible(
+            text if text == runs_text(check.arms) else f"{text}; {runs_text(check.arms)}"
+        )
 
 
 def _junit_counts(cells: Sequence[CellOutcome], inconclusive: Outcome) -> dict[str, int]:
@@ -324,4 +389,6 @@ def _junit_counts(cells: Sequence[CellOutcome], inconclusive: Outcome) -> dict[s
 def _junit_words(cell: CellOutcome, rule: RuleOutcome) -> str:
     change = "" if cell.change is None else signed_change(cell.change, rule, None)
     parts = [cell.outcome, f"{change} {_interval(cell, rule)}".strip(), _needs(cell)]
+    if cell.outcome == "pass":
+        parts.append(_unseen_text(cell))
     return "; ".join(part for part in parts if part)

@@ -69,6 +69,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "again": dict(zip(("false_alarms", "cells"), comparison.false_alarms, strict=True))
         if floor is not None
         else None,
+        "arms": [arm.as_data() for arm in comparison.arms],
         "footnotes": comparison.footnotes,
         "warnings": [
             {"code": warning.code, "text": warning.text} for warning in comparison.warnings

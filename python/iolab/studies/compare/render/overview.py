@@ -9,6 +9,7 @@ from dataclasses import replace
 from iolab.base.units import readable_unit
 from iolab.base.untrusted_text import markdown
 
+from ..arms import runs_text
 from ..axes import axis_text
 from ..model import Cell, Comparison
 from .grids import grid
@@ -155,6 +156,7 @@ def _notes(comparisons: Sequence[Comparison], footnotes: Mapping[str, str]) -> l
         for code, text in part.footnotes.items()
     }
     lines = [f"{sign} {texts[key]}" for key, sign in footnotes.items()]
+    lines += [runs_text(comparisons[0].arms)] if comparisons[0].arms else []
     changes = [cell.change for part in comparisons for cell in part.cells if cell.change]
     if any(change.low is not None for change in changes):
         lines.append(

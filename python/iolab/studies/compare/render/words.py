@@ -10,10 +10,28 @@ from typing import Protocol
 from iolab.base.metrics import Metric
 from iolab.base.units import format_number, readable_unit
 
+from ..arms import runs_text
 from ..axes import axis_text, level_text
-from ..model import CONFOUNDED, NOT_ALTERNATING, Cell, Change, Comparison, Difference, Key
+from ..model import (
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    TAIL,
+    UNBALANCED,
+    ZERO_VALUE,
+    Cell,
+    Change,
+    Comparison,
+    Difference,
+    Key,
+)
 
-REASONS = {CONFOUNDED: "confounded with time", NOT_ALTERNATING: "arms not alternating"}
+REASONS = {
+    CONFOUNDED: "confounded with time",
+    NOT_ALTERNATING: "arms not alternating",
+    TAIL: "tail of the sample",
+    UNBALANCED: "unequal numbers of sessions",
+    ZERO_VALUE: "zero",
+}
 """Why a change has no test, by code."""
 
 
@@ -292,6 +310,8 @@ def closing_lines(comparison: Comparison) -> list[str]:
     """Footnotes, noise floor, method and warnings, a line each: the lines under the tables in
     every text format."""
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
+    if comparison.arms:
+        lines.append(runs_text(comparison.arms))
     if comparison.noise_floor is not None:
         low, high = (signed_change(end, comparison, None) for end in comparison.noise_floor)
         alarms, cells = comparison.false_alarms

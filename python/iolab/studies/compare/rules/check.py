@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,25 +18,40 @@ import numpy as np
 
 from iolab.base.errors import UsageError
 from iolab.base.metrics import Metric
+from iolab.base.stats.arrays import Floats
 from iolab.base.stats.blocks import MeanInterval, t_intervals
 from iolab.base.stats.margins import (
     MarginTest,
+    blocks_for_share,
     holm,
     permutation_margin,
     sessions_needed,
+    share_margin,
     sign_flip_margin,
     sign_margin,
     t_margin,
+    unseen_share,
 )
 from iolab.base.stats.sequential import Look
 from iolab.base.stats.sessions import SessionInterval, session_interval
 
 from ...results.evidence.model import Run
+from ..arms import ArmRuns, arm_runs, is_asymmetric
 from ..axes import Layout, Where, axis_text, choose, select
 from ..cells import ArmCell, Pairing, collect, pair, scale_of
 from ..compare import ALPHA, baseline_of, metric_of
 from ..load.achieved import with_achieved
-from ..model import AGAIN, CONFOUNDED, NOT_ALTERNATING, Difference, Key, Warning
+from ..model import (
+    AGAIN,
+    CONFOUNDED,
+    NOT_ALTERNATING,
+    TAIL,
+    UNBALANCED,
+    Difference,
+    Key,
+    Warning,
+)
+from ..remarks import order_notes, shared_luck_notes
 from ..several import differences_of, unmatched_of
 from . import planning
 from .rules import Rule
@@ -43,14 +59,20 @@ from .rules import Rule
 Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["blocks", "sessions", "results"]
 
+LEAST_WORST = 6
+"""Blocks at least for a rule on the worst of them, which then says something about more than 60 % of
+all blocks."""
+
 LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
 SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
+NO_BLOCKS, FEW_BLOCKS = "no-blocks", "few-blocks"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
 has no noise; a value of zero has no ratio; a history has too few results since its last change; a
-study with sequentially decided blocks has not reached its first look."""
+study with sequentially decided blocks has not reached its first look; a rule on single blocks needs
+arms that took turns; it has too few blocks."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +110,12 @@ class CellOutcome:
     more: int | None = None
     reason: str | None = None
 
+    @property
+    def unseen(self) -> float | None:
+        """Where the rule passes, the share of runs that may have a trouble which no block (or
+        session) shows, at 95 %."""
+        return unseen_share(self.count) if self.outcome == "pass" else None
+
 
 @dataclass(frozen=True)
 class RuleOutcome:
@@ -104,6 +132,20 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
+class RunFinding:
+    """What the runs say apart from their numbers.
+
+    Attributes:
+        code: `failures`, `losses` or `suspect`. outcome: of the check at best.
+    """
+
+    code: str
+    outcome: Outcome
+    variant: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Check:
     """All rules of a check.
 
@@ -112,7 +154,8 @@ class Check:
         and of the chance that it fails although none is.
         differences: of the environments of arms from several
         results. notes: what else must be known. look: of a study with a number of blocks that was
-        decided sequentially; runs after it are left out.
+        decided sequentially; runs after it are left out. arms: the runs of each arm, the baseline
+        first. findings: what they say.
     """
 
     rules: tuple[RuleOutcome, ...]
@@ -122,11 +165,67 @@ class Check:
     differences: tuple[Difference, ...] = ()
     notes: tuple[Warning, ...] = ()
     look: Look | None = None
+    arms: tuple[ArmRuns, ...] = ()
+    findings: tuple[RunFinding, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
-        """`fail` where one rule fails, `pass` where all pass."""
-        return _worst([rule.outcome for rule in self.rules])
+        """`fail` where a rule or a finding fails, `pass` where all pass."""
+        rules, findings = (
+            [rule.outcome for rule in self.rules],
+            [finding.outcome for finding in self.findings],
+        )
+        return _worst([*rules, *findings])
+
+
+def judge_runs(
+    arms: Sequence[ArmRuns], *, allowed_failures: int = 0, suspect: Outcome = "pass"
+) -> tuple[RunFinding, ...]:
+    """What the runs of the arms say, the baseline's first.
+
+    An arm that loses more runs than the baseline to errors or missing I/O fails. Other losses that
+    differ between the arms leave the check inconclusive: those that count may be the better runs of
+    one arm. Both hold for differences above `allowed_failures`. `suspect` is the outcome where any
+    run is SUSPECT.
+    """
+    findings = []
+    baseline, *others = arms
+    for arm in others:
+        more = arm.failures - baseline.failures
+        if more > allowed_failures:
+            findings.append(
+                RunFinding(
+                    "failures",
+                    "fail",
+                    arm.variant,
+                    f"{arm.variant} lost {arm.failures} of {arm.planned} runs to errors or missing I/O, "
+                    f"{baseline.variant} {baseline.failures} of {baseline.planned}",
+                )
+            )
+        elif (
+            is_asymmetric(baseline, arm)
+            and max(abs(more), abs(len(arm.lost) - len(baseline.lost)), 1) > allowed_failures
+        ):
+            findings.append(
+                RunFinding(
+                    "losses",
+                    "inconclusive",
+                    arm.variant,
+                    f"the arms lost different runs: {arm.variant} {len(arm.lost)} of {arm.planned}, "
+                    f"{baseline.variant} {len(baseline.lost)} of {baseline.planned}",
+                )
+            )
+    counted = sum(arm.counted for arm in arms)
+    number = sum(sum(arm.suspect.values()) for arm in arms)
+    if number:
+        codes = Counter[str]()
+        for arm in arms:
+            codes.update(arm.suspect)
+        listed = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+        findings.append(
+            RunFinding("suspect", suspect, "", f"{number} of {counted} runs are SUSPECT ({listed})")
+        )
+    return tuple(findings)
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
@@ -153,12 +252,17 @@ class Evidence:
     @property
     def reason(self) -> str | None:
         """Code of the reason why there is no test."""
+        if self.pairing.is_tail:
+            return TAIL
         if self.is_history and self.baseline_sessions < LEAST_SESSIONS:
             return SHORT_HISTORY
         if isinstance(self.interval, SessionInterval):
             if self.interval.is_within:
                 return CONFOUNDED
-            return None if self.pairing.is_alternating else NOT_ALTERNATING
+            if not self.pairing.is_alternating:
+                return NOT_ALTERNATING
+            is_balanced = self.is_history or len(set(self.interval.sessions)) == 1
+            return UNBALANCED if self.exact and not is_balanced else None
         return ONE_BLOCK if self.interval.n < 2 else None
 
     @property
@@ -171,8 +275,8 @@ class Evidence:
         interval = self.interval
         if isinstance(interval, SessionInterval):
             assert interval.df is not None
-            assert interval.sd is not None
-            error = interval.sd * math.sqrt(sum(1 / count for count in interval.sessions))
+            assert interval.error is not None
+            error = interval.error
             if self.exact or error <= 1e-10 * abs(interval.mean - bound) or error == 0:
                 assert self.pairing.sessions is not None
                 first, second = (
@@ -213,6 +317,14 @@ class Evidence:
         return None if needed is None else needed - basis.interval.n
 
 
+@dataclass(frozen=True)
+class ZeroEvidence:
+    """A cell with values of zero, which have no logarithm: the change of the arithmetic means, of
+    which there is no test."""
+
+    change: float
+
+
 Place = tuple[dict[str, object], str]
 
 
@@ -226,6 +338,8 @@ def check(
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
     look: Look | None = None,
+    allowed_failures: int = 0,
+    suspect: Outcome = "pass",
 ) -> Check:
     """Check the changes of every variant against the baseline.
 
@@ -233,12 +347,15 @@ def check(
         runs: as `compare.compare` takes them; baseline, ignore, where: likewise.
         alpha: of the check as a whole, see `Check`; with a look, that of its design.
         look: the last look of a sequential study. Only its blocks count, and tests have its level.
+        allowed_failures, suspect: see `judge_runs`.
 
     A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
     it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
     an intersection needs no correction. A cell fails where the opposite test rejects after Holm's
-    correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
-    the comparison; with a single session of an arm there is no test.
+    correction over all cells of all rules. A rule on a percentile of the blocks has exact tests of
+    the share of blocks that break it; one on the worst block is decided by the measured blocks.
+    Blocks, sessions, pooling and exact tests are those of the comparison; with a single session of
+    an arm there is no test.
 
     Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not
     measured.
@@ -268,15 +385,23 @@ def check(
     if look is not None:
         alpha, level = look.design.alpha, look.level
         counted = [run for run in selected if not look.number or run.plan.block <= look.blocks]
-    outcomes = judge(
-        [
-            (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
-            for rule in rules
-            for metric in (metric_of(rule.metric, selected),)
-        ],
-        alpha,
-        look,
+    checked = [
+        (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
+        for rule in rules
+        for metric in (metric_of(rule.metric, selected),)
+    ]
+    outcomes = judge(checked, alpha, look)
+    luck_notes = dict.fromkeys(
+        note for _, metric, cells in checked for note in _shared_luck(metric, cells)
     )
+    pairings = [
+        evidence.pairing
+        for _, _, cells in checked
+        for _, evidence in cells
+        if isinstance(evidence, Evidence)
+    ]
+    notes = [*notes, *luck_notes, *order_notes(pairings)]
+    arms = arm_runs(counted, (base, *compared))
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
         [cell for cell in unmatched_of(selected) if base not in cell.variants]
@@ -300,11 +425,13 @@ def check(
         differences_of(selected) if has_several else (),
         tuple(notes),
         look,
+        arms,
+        judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect),
     )
 
 
 def judge(
-    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]],
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | ZeroEvidence | str]]]],
     alpha: float,
     look: Look | None = None,
 ) -> tuple[RuleOutcome, ...]:
@@ -317,6 +444,8 @@ def judge(
     tested = [
         [
             _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
+            if rule.share is None
+            else _test_share(rule, metric, factors, variant, evidence, alpha, look)
             for (factors, variant), evidence in cells
         ]
         for rule, metric, cells in checked
@@ -329,7 +458,7 @@ def judge(
             rule,
             metric,
             tuple(
-                _decide(cell, next(remaining), rule.bounds(metric), evidence, alpha, tests)
+                _decide(cell, next(remaining), rule, metric, evidence, alpha, tests)
                 for cell, (_, evidence) in zip(cells, evidences, strict=True)
             ),
         )
@@ -344,14 +473,14 @@ def _evidence(
     variants: Sequence[str],
     ignore: Sequence[str],
     alpha: float,
-) -> list[tuple[Place, Evidence | str]]:
+) -> list[tuple[Place, Evidence | ZeroEvidence | str]]:
     """Of every cell of the baseline and every variant its evidence, or the reason for its
     absence."""
     axes = choose(runs, Layout(ignore=ignore))
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)
     places = list(dict.fromkeys(key[:3] for key in arms))
-    cells: list[tuple[Place, Evidence | str]] = []
+    cells: list[tuple[Place, Evidence | ZeroEvidence | str]] = []
     for variant in variants:
         pairings = {
             place: pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
@@ -367,7 +496,9 @@ def _evidence(
             zip(
                 paired,
                 t_intervals(
-                    [pairing.differences for pairing in paired.values()], confidence=confidence
+                    [pairing.differences for pairing in paired.values()],
+                    confidence=confidence,
+                    blocks=[pairing.blocks for pairing in paired.values()],
                 ),
                 strict=True,
             )
@@ -385,13 +516,25 @@ def _evidence(
                 **axes.fixed,
                 **dict(zip(names, (*place[0], *place[1], *place[2]), strict=True)),
             }
-            evidence: Evidence | str
+            evidence: Evidence | ZeroEvidence | str
             if place in intervals:
                 evidence = Evidence(intervals[place], pairing, metric.assumption != "normal")
             else:
                 evidence = _absence(arms.get((*place, variant)), pairing)
+            if pairing.zero and pairing.zero_change is not None:
+                evidence = ZeroEvidence(pairing.zero_change)
             cells.append(((factors, variant), evidence))
     return cells
+
+
+def _shared_luck(
+    metric: Metric, cells: Sequence[tuple[Place, Evidence | ZeroEvidence | str]]
+) -> list[Warning]:
+    by_variant: dict[str, list[Pairing]] = {}
+    for (_, variant), evidence in cells:
+        if isinstance(evidence, Evidence):
+            by_variant.setdefault(variant, []).append(evidence.pairing)
+    return shared_luck_notes(metric, by_variant)
 
 
 def _absence(variant: ArmCell | None, pairing: Pairing) -> str:
@@ -405,7 +548,7 @@ def _test_cell(
     metric: Metric,
     factors: dict[str, object],
     variant: str,
-    evidence: Evidence | str,
+    evidence: Evidence | ZeroEvidence | str,
     look: Look | None,
 ) -> CellOutcome:
     """The cell with its p values, before the correction."""
@@ -413,6 +556,16 @@ def _test_cell(
         return CellOutcome(factors, variant, "inconclusive", reason=NO_LOOK)
     if isinstance(evidence, str):
         return CellOutcome(factors, variant, "inconclusive", reason=evidence)
+    if isinstance(evidence, ZeroEvidence):
+        low, _ = bounds
+        is_lost = evidence.change <= -1 and low is not None
+        return CellOutcome(
+            factors,
+            variant,
+            "fail" if is_lost else "inconclusive",
+            evidence.change,
+            reason=None if is_lost else ZERO,
+        )
     interval, back = evidence.interval, scale_of(metric)
     sessions = interval.sessions if isinstance(interval, SessionInterval) else None
     cell = CellOutcome(
@@ -427,6 +580,8 @@ def _test_cell(
         sessions=sessions,
         reason=evidence.reason,
     )
+    if evidence.reason == TAIL:
+        return dataclasses.replace(cell, low=None, high=None)
     if evidence.reason is not None:
         return cell
     low, high = bounds
@@ -440,6 +595,53 @@ def _test_cell(
     return dataclasses.replace(cell, p_pass=p_pass, p_fail=min(1.0, len(tests) * p_fail))
 
 
+def _test_share(
+    rule: Rule,
+    metric: Metric,
+    factors: dict[str, object],
+    variant: str,
+    evidence: Evidence | ZeroEvidence | str,
+    alpha: float,
+    look: Look | None,
+) -> CellOutcome:
+    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it;
+    or on the worst block, which is a statement on the measured blocks without a test."""
+    share = rule.share
+    assert share is not None
+    mean = _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
+    if not isinstance(evidence, Evidence) or (mean.reason not in (None, ONE_BLOCK)):
+        return mean
+    differences = np.sort(evidence.pairing.differences)
+    cell = dataclasses.replace(mean, low=None, high=None, p_pass=None, p_fail=None, reason=None)
+    if not len(differences):
+        return dataclasses.replace(cell, reason=NO_BLOCKS)
+    low, _ = rule.bounds(metric)
+    broken = _count_broken(differences, rule, metric)
+    count, back = len(differences), scale_of(metric)
+    place = max(0, math.ceil(share * count) - 1)
+    value = differences[place] if low is not None else differences[count - 1 - place]
+    cell = dataclasses.replace(cell, change=back(float(value)), count=count)
+    if share == 0:
+        if broken:
+            return dataclasses.replace(cell, outcome="fail")
+        if count < LEAST_WORST:
+            return dataclasses.replace(cell, reason=FEW_BLOCKS, more=LEAST_WORST - count)
+        return dataclasses.replace(cell, outcome="pass")
+    test = share_margin(broken, count, share)
+    # the levels of looks are those of sums: for shares the error is divided by the looks
+    looks = 1 if look is None else len(look.design.looks)
+    return dataclasses.replace(
+        cell, p_pass=min(1.0, looks * test.above), p_fail=min(1.0, looks * test.below)
+    )
+
+
+def _count_broken(differences: Floats, rule: Rule, metric: Metric) -> int:
+    """How many blocks break the bound of a rule."""
+    low, high = rule.bounds(metric)
+    below = 0 if low is None else int(np.sum(differences < low))
+    return below + (0 if high is None else int(np.sum(differences > high)))
+
+
 def _mirror(test: MarginTest) -> MarginTest:
     return MarginTest(test.below, test.above)
 
@@ -447,14 +649,15 @@ def _mirror(test: MarginTest) -> MarginTest:
 def _decide(
     cell: CellOutcome,
     adjusted: float | None,
-    bounds: tuple[float | None, float | None],
-    evidence: Evidence | str,
+    rule: Rule,
+    metric: Metric,
+    evidence: Evidence | ZeroEvidence | str,
     alpha: float,
     tests: int,
 ) -> CellOutcome:
     p_pass = cell.p_pass
-    if isinstance(evidence, str) or p_pass is None or adjusted is None:
-        more = None
+    if not isinstance(evidence, Evidence) or p_pass is None or adjusted is None:
+        more = cell.more
         if cell.reason == CONFOUNDED:
             more = max(1, LEAST_SESSIONS - cell.count)
         return dataclasses.replace(cell, more=more)
@@ -463,7 +666,16 @@ def _decide(
         return dataclasses.replace(cell, outcome="fail")
     if p_pass <= alpha:
         return dataclasses.replace(cell, outcome="pass")
-    mean, (low, high) = evidence.interval.mean, bounds
+    low, high = rule.bounds(metric)
+    if rule.share is not None:
+        broken = _count_broken(evidence.pairing.differences, rule, metric)
+        needed = blocks_for_share(broken, rule.share, alpha)
+        return dataclasses.replace(
+            cell,
+            reason=FEW_BLOCKS if needed is not None else None,
+            more=None if needed is None else max(1, needed - cell.count),
+        )
+    mean = evidence.interval.mean
     above = math.inf if low is None else mean - low
     below = math.inf if high is None else high - mean
     nearest = min(above, below)

@@ -19,7 +19,6 @@ from iolab.hosts.base.options import Options
 from iolab.hosts.facts.host_facts import host_facts
 from iolab.hosts.kinds.local import LocalHost
 
-from ...workloads.program import ProgramOptions
 from ..adapt import Changes, adapt
 from ..builds import BuildTable
 from ..cells.cells import HOST, Cell, CellBuilder
@@ -170,41 +169,45 @@ class Study:
         return self.session_reboot or bool(self.session_order and self.kernels)
 
     @property
-    def commands(self) -> tuple[tuple[str, Command], ...]:
-        """Every command that the study would run, with its key, such as `hooks.block.before`."""
-        named_commands = [
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """What the user must agree to, since a study may come from anywhere.
+
+        These are the commands that it would run, and options of its loads that are not known to be
+        harmless: (key, such as `hooks.block.before`; text) each."""
+        commands: list[tuple[str, Command]] = [
             (f"builds.{name}.{key}", command)
             for name, table in self.builds.items()
-            for key, commands in (
+            for key, build_commands in (
                 ("commands", table.commands),
                 ("version", (table.version,) if table.version else ()),
             )
-            for command in commands
+            for command in build_commands
         ]
-        named_commands += dict.fromkeys(
-            ("workload.command", Command(cell.workload.arguments, cell.workload.text))
+        texts = [(place, command.text) for place, command in commands]
+        texts += dict.fromkeys(
+            (f"workload.{key}", text)
             for cell in self.cells
-            if isinstance(cell.workload, ProgramOptions)
+            for key, text in cell.workload.consent()
         )
-        named_commands += [
+        commands = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
-            for level, commands in below.items()
-            for command in commands
+            for level, level_commands in below.items()
+            for command in level_commands
         ]
-        named_commands += [("session.begin", command) for command in self.session_begin]
+        commands += [("session.begin", command) for command in self.session_begin]
         for variant, parts in self.variant_hooks.items():
-            named_commands += [
+            commands += [
                 (f"variants.{variant}.{name}", command)
-                for name, commands in zip(("setup", "teardown"), parts, strict=True)
-                for command in commands
+                for name, variant_commands in zip(("setup", "teardown"), parts, strict=True)
+                for command in variant_commands
             ]
-        named_commands += [
+        commands += [
             (f"actions, at {action.at:g} s", action.command)
             for action in self.actions
             if action.command is not None
         ]
-        return tuple(named_commands)
+        return (*texts, *((place, command.text) for place, command in commands))
 
 
 def study_name(path: Path) -> str:

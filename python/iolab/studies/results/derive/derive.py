@@ -50,6 +50,8 @@ MOST_PASSES = 1000
 """The largest number of passes of a study."""
 RESULT = "fio.json"
 """Name of the result of a pass."""
+_RESULTS = ("fio-json", "fio-terse")
+"""Formats of the load's own numbers; all other files are auxiliary."""
 _FINEST = "diskstats.log"
 """The kernel's own counters are finer than what iostat prints of them: this file wins where both
 know a device."""
@@ -256,7 +258,8 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             if _is_of_others(file, plan):
                 read.assumptions.append(f"{file} is left out: {error.message}")
             else:
-                read.damaged.append(DamagedFile(file, error.message))
+                is_auxiliary = name not in _RESULTS
+                read.damaged.append(DamagedFile(file, error.message, is_auxiliary))
             continue
         _take(read, file, table, plan)
     processes = processes_of(plan)
@@ -401,9 +404,8 @@ def _fill_intervals(read: _Read, plan: RunPlan) -> None:
 def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
     if table.damaged:
         line, reason = table.damaged[0]
-        read.damaged.append(
-            DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)")
-        )
+        reason = f"line {line}: {reason} ({len(table.damaged)} such lines); the rest counts"
+        read.damaged.append(DamagedFile(file, reason, is_auxiliary=True))
 
 
 def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:

@@ -17,6 +17,16 @@ from ..evidence.model import PROGRAM, Histogram, Observation
 from ..facts.concurrency import concurrency_of, in_flight
 from ..facts.run_facts import RunFacts
 
+_MIXES = {
+    "rw": ("read", "write"),
+    "readwrite": ("read", "write"),
+    "randrw": ("read", "write"),
+    "trimwrite": ("trim", "write"),
+    "randtrimwrite": ("trim", "write"),
+}
+"""Loads of several operations, by fio's `rw`."""
+_EXPECTED = 20
+"""I/Os of an operation that a run must have been expected to do."""
 _SUMMARY_FIELDS = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev": "stddev"}
 
 
@@ -54,6 +64,17 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
             yield Observation(
                 f"{name}.time", seconds, "s", facts.fio_file, field, seconds * 1e3, "ms"
             )
+    for name in idle_operations(facts):
+        for metric, unit in (("ios", ""), ("iops", "1/s"), ("bw", "B/s"), ("bytes", "B")):
+            yield Observation(
+                f"{name}.{metric}",
+                0.0,
+                unit,
+                facts.fio_file,
+                f"{prefix}{name}.total_ios",
+                0.0,
+                unit,
+            )
     file = facts.fio_file
     yield Observation(
         "cpu.usr",
@@ -89,6 +110,35 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
             file,
             "iops x mean latency / (jobs x depth)",
         )
+
+
+def idle_operations(facts: RunFacts) -> list[str]:
+    """Operations of the load of which no I/O was done: their throughput is zero, which is a value.
+
+    By fio's echo of rw and of the mix. At least 20 I/Os of the operation were to be expected, so that
+    a short run is not the reason (probability below 1e-8). A limited rate decides the mix itself.
+    """
+    done = sum(direction.ios for name, direction in facts.directions.items() if name != "sync")
+    expected: dict[str, float] = {}
+    for job in facts.fio.jobs if facts.fio is not None else ():
+        kind = job.options.get("rw", job.options.get("readwrite", "")).partition(":")[0]
+        if any(name.startswith("rate") for name in job.options):
+            return []
+        names = _MIXES.get(kind, ())
+        for name in names:
+            share = 1 / len(names)
+            mix = job.options.get(f"rwmix{name}") or job.options.get(
+                f"rwmix{'write' if name == 'read' else 'read'}"
+            )
+            if kind not in ("trimwrite", "randtrimwrite") and mix is not None:
+                percent = float(mix) if mix.isdecimal() else 50.0
+                share = (percent if f"rwmix{name}" in job.options else 100 - percent) / 100
+            expected[name] = max(expected.get(name, 0.0), share)
+    return [
+        name
+        for name, share in expected.items()
+        if name not in facts.directions and share * done >= _EXPECTED
+    ]
 
 
 def _direction(

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,6 +54,14 @@ class FioResult:
     digest: str = ""
     plan: RunPlan | None = None
     output: FioOutput | None = None
+
+    @cached_property
+    def content(self) -> str:
+        """A digest of its numbers and times. Copies have the same one, however they are indented or
+        named, and whatever text is before the document. "" where it can't be read."""
+        if self.output is None:
+            return ""
+        return hashlib.sha256(repr((self.output.jobs, self.output.end_ns)).encode()).hexdigest()
 
     @property
     def path(self) -> str:

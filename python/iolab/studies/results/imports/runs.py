@@ -159,39 +159,27 @@ class RunBuilder:
             )
 
     def _without_copies(self, runs: list[Run]) -> list[Run]:
-        """Runs with the same bytes as another run of the same cell and variant are not
-        repetitions.
-
-        A layout that was given says that they are runs: then they stay, and it is said.
-        """
+        """Runs with the same numbers and times as another run of the same cell and variant are one
+        measurement, whatever a layout says."""
         first_paths: dict[tuple[object, ...], str] = {}
         kept, copies = [], dict[str, str]()
         for run in sorted(
             runs, key=lambda run: (run.main.result.path.count("/"), run.main.result.path)
         ):
-            key = (run.main.result.digest, run.variant, run.host, _cell(run), run.section)
-            if (
-                run.main.result.digest
-                and first_paths.setdefault(key, run.main.result.path) != run.main.result.path
-            ):
-                copies[run.main.result.path] = first_paths[key]
+            result = run.main.result
+            key = (result.content, run.variant, run.host, _cell(run), run.section)
+            if result.content and first_paths.setdefault(key, result.path) != result.path:
+                copies[result.path] = first_paths[key]
             else:
                 kept.append(run)
         if not copies:
             return runs
         copy, original = next(iter(copies.items()))
-        many = "s are copies" if len(copies) > 1 else " is a copy"
-        is_given = not self._assignment.is_inferred and not self._assignment.variants
-        fate = (
-            "which is not a repetition: left out"
-            if not is_given
-            else "which is not a repetition of it, but counts as the layout says"
-        )
+        many = "s have" if len(copies) > 1 else " has"
         self._tally.notes.append(
-            f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}"
+            f"{len(copies)} result{many} the same numbers and times as another of the same cell: "
+            f"copies are one measurement and left out, such as {copy} of {original}"
         )
-        if is_given:
-            return runs
         self._tally.count("copies", copies)
         return kept
 
@@ -375,8 +363,8 @@ def _window(run: Run) -> tuple[int, int] | None:
 
 
 def _distinct(runs: Sequence[Run]) -> list[Run]:
-    """Runs without those of a copy, byte by byte, of another."""
-    return list({run.main.result.digest or str(id(run)): run for run in reversed(runs)}.values())[
+    """Runs without copies."""
+    return list({run.main.result.content or str(id(run)): run for run in reversed(runs)}.values())[
         ::-1
     ]
 

@@ -279,6 +279,7 @@ class _Import:
                 source=writable(self._where.name),
                 layout=_one_or_list(imported.layouts),
                 imported=account(imported),
+                runs=[plan.run for plan in plans],
                 reproduce=[writable(word) for word in reproduce],
             ),
         )

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from iolab.base.errors import RunError
 from iolab.hosts.base.host import Host
 
 from .jobfile import Section
+from .names import KNOWN
 from .options import job_text
 
 _MOST_CHECKED = 1000
@@ -21,9 +21,11 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     """Have fio parse every distinct section of these jobs (a name for messages to each), all in one
     file.
 
-    RunError names the first job that fio refuses.
+    Of options that iolab does not know only the names are looked up: what parsing their values does
+    is unknown, and the user may not have agreed to them yet. RunError names the first job that fio refuses.
     """
     _check_engines(host, jobs)
+    _check_names(host, jobs)
     names: list[str] = []
     sections: list[str] = []
     section_names: set[str] = set()
@@ -32,7 +34,7 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
         options = {
             key: value
             for key, value in section.options.items()
-            if key != "numjobs" or not _is_whole(value)
+            if key in KNOWN and (key != "numjobs" or not str(value).isdigit())
         }
         body = job_text(options, section=f"cell{len(names)}")
         if body.partition("\n")[2] in section_names:
@@ -78,8 +80,27 @@ def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
             )
 
 
-def _is_whole(value: Any) -> bool:
-    return str(value).isdigit()
+def _check_names(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
+    """RunError for an option that iolab does not know and this fio does not have."""
+    looked_up: set[tuple[str, str]] = set()
+    for job, section in ((name, section) for name, listed in jobs.items() for section in listed):
+        engine = str(section.options.get("ioengine", "psync"))
+        for option in section.options.keys() - KNOWN:
+            if (engine, option) in looked_up:
+                continue
+            looked_up.add((engine, option))
+            answers = [
+                host.run(["fio", f"--cmdhelp={option}"]).stdout,
+                host.run(["fio", f"--enghelp={engine},{option}"]).stdout,
+            ]
+            # of an unknown name fio describes the closest one
+            described = re.compile(rf"^\s*(alias: )?{re.escape(option)}(: |$)", re.MULTILINE)
+            if not any(described.search(answer) for answer in answers):
+                raise RunError(
+                    f"this fio has no option '{option}' (of {job})",
+                    where=host.name,
+                    hint="`fio --cmdhelp` lists what this fio knows",
+                )
 
 
 def _refusal(output: str, names: list[str]) -> str:

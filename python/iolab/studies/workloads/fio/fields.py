@@ -118,12 +118,20 @@ class FioFields(Options):
     @classmethod
     def _read_job_file(cls, given: Any, info: ValidationInfo) -> Any:
         """The file's text becomes `job`, so that what ran is in the record whatever becomes of the
-        file."""
+        file.
+
+        It is below the study's directory. A study from elsewhere could otherwise print lines of any
+        file, as problems or for consent."""
         name = given.get("job_file") if isinstance(given, dict) else None
         if not isinstance(name, str) or given.get("job") is not None:
             return given
-        path = Path((info.context or {}).get("directory", ".")) / name
+        directory = Path((info.context or {}).get("directory", "."))
+        path = directory / name
         try:
+            if not path.resolve().is_relative_to(directory.resolve()):
+                raise problems_error(
+                    [OptionProblem(("job_file",), "is not below the study", "copy it there")]
+                )
             return {**given, "job": read_regular(path).decode("utf-8")}
         except UnicodeDecodeError:
             wrong = f"{path} is not UTF-8 text"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from iolab.hosts.base.options import OptionProblem
 
-from .names import ALIASES
+from .names import ALIASES, INCLUDE, KNOWN
 
 _HEADER = re.compile(r"\[([^\]]+)\]\s*(?:[;#].*)?")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
@@ -32,7 +32,8 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
     `;` and `#` begin comments anywhere in a line; an option without a value is 1; a `[global]`
     holds for the sections after it and adds to those before it; names that fio takes for another
     come back as that other one (`blocksize` as `bs`). Environment variables and `include` are
-    problems: a study's own files must contain all that it runs.
+    problems: a study's own files must contain all that it runs. A problem has the line's number and
+    known names of options, and no other text: the file may be any that a study names.
     """
     sections: list[tuple[str, dict[str, str | int | float | bool]]] = []
     common: dict[str, str | int | float | bool] = {}
@@ -49,7 +50,7 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
         if bare.startswith("["):
             header = _HEADER.fullmatch(bare)
             if header is None:
-                problem(number, f"'{bare}' is not a section's head", "write [name]")
+                problem(number, "not a section's head", "write [name]")
                 current = {}
             elif header[1] == "global":
                 current = common
@@ -58,25 +59,24 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
                 sections.append((header[1], current))
             continue
         bare = re.split(r"[;#]", bare, maxsplit=1)[0].strip()
-        if re.match(r"include\s", bare):
+        if bare.lower().startswith(INCLUDE):
             problem(number, "includes another file", "write its lines into this one")
             continue
         if current is None:
-            problem(
-                number, f"'{bare}' comes before the first section", "begin with [global] or [name]"
-            )
+            problem(number, "an option before the first section", "begin with [global] or [name]")
             current = {}
         name, equals, value = (part.strip() for part in bare.partition("="))
+        label = name if name in KNOWN else "an option"
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-            problem(number, f"'{bare}' is not an option", "write name or name=value")
+            problem(number, "not an option", "write name or name=value")
         elif _VARIABLE.search(value):
             problem(
                 number,
-                f"{name} is taken from the environment: {value}",
+                f"{label} is taken from the environment",
                 "write the value, or set it in workload.options",
             )
         elif equals and not value:
-            problem(number, f"{name} has no value", "write name or name=value")
+            problem(number, f"{label} has no value", "write name or name=value")
         else:
             current[ALIASES.get(name, name)] = value if equals else 1
     if not sections and not problems:

@@ -1,48 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fio's option names, and the few that iolab keeps to itself, each with its reason (fio(1), `fio
---cmdhelp`)."""
+"""fio's options by what their values can do: harmless ones, those that are examined, those that need
+trust, and those that iolab keeps to itself. Any other option needs trust (fio(1), `fio --cmdhelp`)."""
 
 from __future__ import annotations
 
-_NAMES = """
-allow_file_create allow_mounted_write allrandrepeat atomic ba block_error_percentiles blockalign
-blocksize blocksize_range blocksize_unaligned bs bs_unaligned bsrange bssplit buffer_compress_chunk
-buffer_compress_percentage buffer_pattern buffered bwavgtime cgroup cgroup_nodelete cgroup_weight
-clat_percentiles clocksource continue_on_error cpuchunks cpuload cpumask cpus_allowed
-cpus_allowed_policy create_fsync create_on_open create_only create_serialize dedupe_global
-dedupe_mode dedupe_percentage dedupe_working_set_percentage description direct disable_bw
-disable_bw_measurement disable_clat disable_lat disable_slat disk_util do_verify dp_type end_fsync
-error_dump exitall exitall_on_error exit_what experimental_verify fadvise_hint fallocate fdatasync
-fdp fdp_pli file_append file_service_type filename filename_format filesize fill_device fill_fs
-fixedbufs flow flow_id flow_sleep fsync fsync_on_close group_reporting gtod_cpu gtod_reduce hipri
+_VALUES = """
+allow_file_create allrandrepeat atomic ba block_error_percentiles blockalign blocksize
+blocksize_range blocksize_unaligned bs bs_unaligned bsrange bssplit buffer_compress_chunk
+buffer_compress_percentage buffered bwavgtime clat_percentiles clocksource cmdprio cmdprio_bssplit
+cmdprio_class cmdprio_percentage continue_on_error cpuchunks cpuload cpumask cpumode cpus_allowed
+cpus_allowed_policy create_fsync create_on_open create_serialize dedupe_global dedupe_mode
+dedupe_percentage dedupe_working_set_percentage description direct disable_bw disable_bw_measurement
+disable_clat disable_lat disable_slat disk_util do_verify dp_type end_fsync error_dump
+exit_on_io_done exit_what exitall exitall_on_error experimental_verify fadvise_hint fallocate
+fdatasync fdp fdp_pli file_append file_service_type fileoffset filesize fixedbufs flow flow_id
+flow_sleep force_async fsync fsync_on_close group_reporting gtod_cpu gtod_reduce hipri
 hipri_percentage hugepage-size ignore_error ignore_zone_limits invalidate io_limit io_size
 io_submit_mode iodepth iodepth_batch iodepth_batch_complete iodepth_batch_complete_max
-iodepth_batch_complete_min iodepth_batch_submit iodepth_low ioengine iomem iomem_align ioscheduler
-iopsavgtime job_max_open_zones kb_base lat_percentiles latency_percentile latency_run latency_target
-latency_window lockfile lockmem log_avg_msec log_compression log_compression_cpus log_entries
-log_hist_coarseness log_hist_msec log_max_value log_offset log_prio log_store_compressed
-log_unix_epoch log_window_value loops max_latency max_open_zones mem mem_align merge_blktrace_file
-name new_group nice nonvectored nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
-offset_align offset_increment openfiles overwrite per_job_logs percentage_random percentile_list
-pre_read prio prioclass profile ramp_time random_distribution random_generator randrepeat randseed
-rate rate_cycle rate_ignore_thinktime rate_iops rate_iops_min rate_min rate_process read_beyond_wp
-read_iolog readwrite refill_buffers registerfiles replay_align replay_no_stall replay_redirect
-replay_scale replay_skip replay_time_scale rw rw_sequencer rwf rwmixread rwmixwrite scramble_buffers
-serialize_overlap sfr significant_figures size slat_percentiles softrandommap norandommap
-sqthread_poll sqthread_poll_cpu ss ss_dur ss_ramp startdelay start_delay stats steadystate
-steadystate_duration steadystate_ramp_time stonewall sync sync_file_range thinktime thinktime_blocks
-thinktime_blocks_type thinktime_iotime thinktime_spin thread time_based trim_backlog
-trim_backlog_batch trim_percentage trim_verify_zero uid gid uncached unified_rw_reporting
-unique_filename unit_base unlink unlink_each_loop userspace_reap use_os_rand verify verify_async
-verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal verify_interval
-verify_offset verify_only verify_pattern verify_state_load verify_state_save wait_for write_barrier
-write_bw_log write_hint write_hist_log write_iolog write_iops_log write_lat_log zero_buffers
-zonecapacity zonemode zonerange zonesize zoneskip zone_reset_frequency zone_reset_threshold
+iodepth_batch_complete_min iodepth_batch_submit iodepth_low iomem_align iopsavgtime
+job_max_open_zones job_start_clock_id kb_base lat_percentiles latency_percentile latency_run
+latency_target latency_window lockfile lockmem log_alternate_epoch log_alternate_epoch_clock_id
+log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness log_hist_msec
+log_issue_time log_max_value log_offset log_prio log_store_compressed log_window_value loops
+max_latency max_open_zones mem_align merge_blktrace_iters merge_blktrace_scalars new_group nice
+nonvectored norandommap nowait nr_files nrfiles numa_cpu_nodes numa_mem_policy number_ios numjobs
+offset offset_align offset_increment openfiles overwrite percentage_random percentile_list pre_read
+prio prioclass random_distribution random_generator randrepeat randseed rate rate_cycle
+rate_ignore_thinktime rate_iops rate_iops_min rate_min rate_process ratecycle ratemin read_beyond_wp
+read_iolog_chunked readwrite refill_buffers registerfiles replay_align replay_no_stall replay_scale
+replay_skip replay_time_scale rw rw_sequencer rwf rwmixread rwmixwrite scramble_buffers
+serialize_overlap sfr significant_figures size slat_percentiles softrandommap sqthread_poll
+sqthread_poll_cpu ss ss_dur ss_ramp start_delay startdelay stat_type stats steadystate
+steadystate_duration steadystate_ramp_time stonewall sync sync_file_range thinkcycles thinktime
+thinktime_blocks thinktime_blocks_type thinktime_iotime thinktime_spin thp thread trim_backlog
+trim_backlog_batch trim_percentage trim_verify_zero uncached unified_rw_reporting unique_filename
+unit_base unlink unlink_each_loop use_os_rand userspace_reap verify verify_async verify_async_cpus
+verify_backlog verify_backlog_batch verify_dump verify_fatal verify_interval verify_offset
+verify_state_load verify_state_save wait_for wait_for_previous write_barrier write_hint zero_buffers
+zone_reset_frequency zone_reset_threshold zonecapacity zonemode zonerange zonesize zoneskip
 """
 
-KNOWN = frozenset(_NAMES.split())
-"""Options by which a factor's name is known as fio's. A newer fio's options pass all the same,
-written as options."""
+HARMLESS = frozenset(_VALUES.split())
+"""Options with a number, a size, a time, a choice or a list of these as value, or a text that fio only
+repeats (`description`, `wait_for`). None of them names a file, a program or another machine. From
+fio 3.33's own list of options and their types (`fio --cmdhelp=all`, `--enghelp=ENGINE`). Every option
+of type `string` was looked up in fio(1). A few are of later versions."""
+
+CHECKED = frozenset(
+    {
+        "buffer_pattern",
+        "filename",
+        "filename_format",
+        "ioengine",
+        "iomem",
+        "mem",
+        "verify_pattern",
+        "write_hist_log",
+        "write_lat_log",
+    }
+)
+"""Options with a value that can name a file or load code, and is examined (`options.problems`)."""
+
+_CGROUP = "changes control groups of the machine"
+TRUSTED = {
+    "cgroup": _CGROUP,
+    "cgroup_weight": _CGROUP,
+    "cgroup_nodelete": _CGROUP,
+    "uid": "runs as another user",
+    "gid": "runs as another group",
+}
+"""Options that a study sets only where the user agrees, with what they do."""
+UNKNOWN = "iolab does not know what it does"
+"""Why any other option needs the user's consent, too."""
 
 _LOGS = "iolab writes the logs of every run; leave it out"
 _ITSELF = "it is set by iolab for every run; leave it out"
@@ -58,6 +87,7 @@ RESERVED = {
     "write_iops_log": _LOGS,
     "log_unix_epoch": _LOGS,
     "per_job_logs": _LOGS,
+    "allow_mounted_write": "iolab decides which devices are written; see target",
     "opendir": "it reads files outside the target; let fio make its own",
     "replay_redirect": "it writes outside the target, to a device by name",
     "read_iolog": "it names files outside the target",
@@ -74,6 +104,14 @@ RESERVED = {
 }
 """Options that a study can't set, with what to do instead. Safety first: a study measures in its
 target and nowhere else."""
+
+KNOWN = HARMLESS | CHECKED | TRUSTED.keys() | RESERVED.keys()
+"""Options by which a factor's name is known as fio's."""
+
+INCLUDE = "include"
+"""What fio takes for the inclusion of another job file: every line that begins with it, whatever
+follows (`includes=x` too; fio's init.c compares these letters alone). An included file may set every
+option."""
 
 _NETWORK, _DEVICES = "it talks to the network", "it writes to devices by name"
 BARRED_ENGINES = {
@@ -156,6 +194,16 @@ ALIASES = {
     "mem": "iomem",
     "steadystate": "ss",
     "disable_bw": "disable_bw_measurement",
+    "fileoffset": "offset",
+    "fill_fs": "fill_device",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
+    "iodepth_batch_submit": "iodepth_batch",
+    "nr_files": "nrfiles",
+    "ratecycle": "rate_cycle",
+    "ratemin": "rate_min",
+    "ss_dur": "steadystate_duration",
+    "ss_ramp": "steadystate_ramp_time",
+    "wait_for_previous": "stonewall",
 }
 """Second names of options to the first, so that a study's option meets the one of a job file."""
 

@@ -6,14 +6,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from iolab.base.errors import UsageError
+from iolab.base.errors import RunError, UsageError
 from iolab.base.units import parse_fio_size
 from iolab.hosts.base.options import OptionProblem
 
 from ...results.facts.run_facts import SYNC_ENGINES
-from .names import BARRED_ENGINES, FILE_ENGINES, RESERVED
+from .names import (
+    BARRED_ENGINES,
+    CHECKED,
+    FILE_ENGINES,
+    HARMLESS,
+    INCLUDE,
+    KNOWN,
+    RESERVED,
+    TRUSTED,
+    UNKNOWN,
+)
 
 Scalar = str | int | float | bool
 
@@ -46,6 +57,14 @@ _PLACES = {
 }
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options with a value that becomes (part of) a file's name."""
+_MEMORY = re.compile(r"malloc|shm|shmhuge|mmap|mmaphuge|mmapshared|cudamalloc")
+LONGEST_LINE = 4000
+"""Bytes of a line of a job file. fio 3.33 takes what follows 8,191 bytes as another line, with any
+option. Older versions have smaller buffers."""
+_PATTERNS = ("buffer_pattern", "verify_pattern")
+"""Options with a pattern. fio reads a part of it in single quotes from the file of that name."""
+_FILE_NAME = re.compile(r"[\w.+=@%-]+(?:/[\w.+=@%-]+)*")
+"""What `filename` may be: no quotes, blanks, colons (fio separates files by them), backslashes."""
 SMALL_BLOCK = 4096
 """Bytes below which writing files out block by block takes so long that it is done in larger ones:
 a job at `bs=1` never begins."""
@@ -77,13 +96,37 @@ def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
     return problem_list
 
 
-def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
-    """A job file of one section; true and false become 1 and 0."""
-    lines = [f"[{section}]"]
-    lines += [
-        f"{name}={int(value) if isinstance(value, bool) else value}"
+def consent_to(options: Mapping[str, Scalar]) -> tuple[tuple[str, str], ...]:
+    """(key, `cgroup=x (changes control groups of the machine)`) for each option that is not known to
+    be harmless, as `Options.consent` has them."""
+    return tuple(
+        (f"options.{name}", f"{name}={value} ({TRUSTED.get(name) or _unknown(name)})")
         for name, value in options.items()
-    ]
+        if name not in HARMLESS and name not in CHECKED
+    )
+
+
+def _unknown(name: str) -> str:
+    similar = get_close_matches(name, sorted(KNOWN), 1, 0.75)
+    return f"{UNKNOWN}; did you mean '{similar[0]}'?" if similar else UNKNOWN
+
+
+def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
+    """A job file of one section; true and false become 1 and 0.
+
+    RunError for a line that fio would read as something else. A line break in the target's path
+    begins another option, a `;` a comment.
+    """
+    lines = [f"[{section}]"]
+    for name, value in options.items():
+        line = f"{name}={int(value) if isinstance(value, bool) else value}"
+        is_replaced = name in ("directory", "filename") and re.search(r"[;#]|\$[{pmn]", line)
+        if is_replaced or _has_control(line) or _is_long(line):
+            raise RunError(
+                f"fio would read {name} of the job as something else",
+                hint="use a shorter path, without control characters, ';', '#' and '${'",
+            )
+        lines.append(line)
     return "\n".join(lines) + "\n"
 
 
@@ -186,7 +229,19 @@ def _is_blocks(name: str, text: str) -> bool:
     return all(map(_number, blocks))
 
 
+def _has_control(text: str) -> bool:
+    return any(ord(char) < 32 or ord(char) == 127 for char in text)
+
+
+def _is_long(line: str) -> bool:
+    return len(line.encode(errors="surrogatepass")) > LONGEST_LINE
+
+
 def _name_problem(name: str) -> OptionProblem | None:
+    if name.strip().lower().startswith(INCLUDE):
+        return OptionProblem(
+            (name,), "includes another file, with unknown options", "write its lines here"
+        )
     if name in RESERVED:
         return OptionProblem((name,), "can't be set here", RESERVED[name])
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
@@ -215,8 +270,17 @@ def _kind_problem(name: str, value: Any) -> OptionProblem | None:
 
 def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
     text = str(value)
-    if any(ord(char) < 32 for char in text):
+    if _has_control(text):
         return OptionProblem((name,), "has control characters", "an option is one line")
+    if _is_long(f"{name}={text}"):
+        return OptionProblem((name,), "is too long", f"at most {LONGEST_LINE} bytes with its name")
+    if "$" in text and name != "filename_format":
+        # ${NAME} is read from the environment; for $ncpus, $pagesize and $mb_memory fio runs bc(1)
+        return OptionProblem((name,), "has a '$', which fio replaces", "write the value itself")
+    if name in _PATTERNS and "'" in text:
+        return OptionProblem(
+            (name,), "has a single quote, by which fio reads a file", 'write 0x... or "text"'
+        )
     if name == "size":
         return _size_problem(text)
     if name in _BLOCKS and not _is_blocks(name, text):
@@ -227,21 +291,23 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         part.strip().startswith("-") for part in text.split(",")
     ):  # fio takes it for a huge one
         return OptionProblem((name,), f"is {text}", "no less than nothing")
-    if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
+    if name == "filename" and (".." in text.split("/") or not _FILE_NAME.fullmatch(text)):
         return OptionProblem(
             (name,),
             f"'{text}' leads out of the target",
-            "a name without '/' in front, '..' and ':'",
+            "a name without '/' in front, '..', ':', blanks and quotes",
         )
     if name in _PLAIN and "/" in text:
         return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")
+    if name in ("mem", "iomem") and not _MEMORY.fullmatch(text):
+        return OptionProblem((name,), f"'{text}' is not a kind of memory", "malloc, shm, mmap, ...")
     return _engine_problem(text) if name == "ioengine" else None
 
 
 def _engine_problem(text: str) -> OptionProblem | None:
-    engine = text.partition(":")[0].strip().strip("\"'")
-    if engine in FILE_ENGINES and ":" not in text:
+    if text in FILE_ENGINES:
         return None
+    engine = text.partition(":")[0].strip().strip("\"'")
     why = BARRED_ENGINES.get(engine, "iolab doesn't know that it stays in the files it is given")
     return OptionProblem(
         ("ioengine",),

@@ -19,7 +19,7 @@ from .fields import FioFields
 from .ios import log_notes, log_problems
 from .jobfile import KEY, Section, read_job_file
 from .names import ALIASES, OBSOLETE, SET_BY_IOLAB
-from .options import Scalar, problems, synchronous
+from .options import Scalar, consent_to, problems, synchronous
 from .sizes import as_fio_reads, as_meant, in_bytes
 from .steps import Step, plan_steps
 
@@ -281,15 +281,24 @@ def _section_problems(
                 '"100%" of a device',
             )
         )
-    if re.search(r"[\x00-\x1f\[\]]", name):
+    # fio names files after it, and reads 255 characters of it
+    if re.search(r"[\x00-\x1f\x7f\[\]]", name) or ".." in name.split("/") or len(name) > 255:
         problem_list.append(
-            OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words")
+            OptionProblem((KEY,), f"{name[:80]!r} is not a name for a section", "plain words")
         )
     return problem_list
 
 
 class FioOptions(FioFields):
     """`[workload]` of kind `fio`."""
+
+    def consent(self) -> tuple[tuple[str, str], ...]:
+        """Options of all sections that are not known to be harmless."""
+        return tuple(
+            dict.fromkeys(
+                item for section in resolve(self).sections for item in consent_to(section.options)
+            )
+        )
 
     @model_validator(mode="after")
     def _check_sections(self) -> FioOptions:
