@@ -155,7 +155,7 @@ def test_mistakes_are_one_line(
     for code, words in (
         (2, ["add", first, "--history", directory]),
         (2, ["add", first, "--history", str(tmp_path / "new"), "--tag", "x"]),
-        (3, ["add", str(tmp_path), "--history", str(tmp_path / "new")]),
+        (2, ["add", str(tmp_path), "--history", str(tmp_path / "new")]),
         (3, ["list", "--history", str(tmp_path / "absent")]),
         (3, ["show", "--history", str(tmp_path / "absent")]),
         (2, ["show", "--history", directory, "--metric", "nothing"]),

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from .layouts.options import (
     telling_options,
     unlike_arms,
 )
-from .layouts.places import Place, clusters, number_repetitions
+from .layouts.places import Place, clusters, natural, number_repetitions
 from .reading import FioResult, options_of
 from .source import Source
 
@@ -245,7 +244,7 @@ class RunBuilder:
         return (
             place,
             keys,
-            _natural(run.main.rest),
+            natural(run.main.rest),
             run.group.index if run.group is not None else 0,
         )
 
@@ -378,13 +377,6 @@ def _cell(run: MeasuredRun) -> tuple[tuple[str, str], ...]:
     return tuple(
         sorted((name, repr(value)) for name, value in run.factors.items() if value is not None)
     )
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    return [
-        (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
-        for part in re.split(r"(\d+)", text)
-    ]
 
 
 def _of_own(
