@@ -27,7 +27,7 @@ class DecliningHistory(History):
     """Noise of 0.5 %, and -9.5 % over all nights with 4 jobs."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.notes = path, []
         self.entries = [
             Entry(number, f"n{number}", "nightly", number * DAY, number * DAY, "", f"r{number}")
             for number in range(NIGHTS)
