@@ -191,9 +191,9 @@ def combinations() -> Iterator[tuple[str, ...]]:
         yield (_bounded(f"--ioengine={engine} --rw={mode}{direct}"),)
     for engine, mode in itertools.product(_ASYNC, _MODES):
         for number, depth in enumerate((1, 16)):
-            direct = number if mode.startswith("rand") else 1 - number
+            is_direct = number if mode.startswith("rand") else 1 - number
             yield (
-                _bounded(f"--ioengine={engine} --rw={mode} --iodepth={depth} --direct={direct}"),
+                _bounded(f"--ioengine={engine} --rw={mode} --iodepth={depth} --direct={is_direct}"),
             )
     for options in _ENGINES_ALONE:
         yield (options,)

@@ -5,7 +5,7 @@ say of them."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -47,7 +47,7 @@ def without_time(document: dict[str, Any]) -> None:
 
 def put_runs(
     tree: Path,
-    arms: dict[str, list[Change]],
+    arms: Mapping[str, Sequence[Change]],
     *,
     minutes: Callable[[str, int], int] = lambda arm, block: 2 * block + (arm == "B"),
     speed: float = 1.0,
@@ -81,7 +81,7 @@ def checked(
     return code, json.loads(capsys.readouterr().out)
 
 
-SOUND = [healthy] * 6
+SOUND: list[Change] = [healthy] * 6
 
 
 @pytest.mark.parametrize(

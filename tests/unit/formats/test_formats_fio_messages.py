@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that fio prints beside its results: ordinary notes, trouble, and its normal output."""
+"""Text that fio prints beside its results: ordinary notes, trouble."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.base.errors import FormatError
 from iolab.base.verdict import Level
-from iolab.formats import detect
+from iolab.formats.detect import detect
 from iolab.formats.fio.json_output import FioJson
-from iolab.formats.fio.messages import Messages, is_normal_output, messages_in
-from iolab.formats.fio.terse import FioTerse
+from iolab.formats.fio.messages import Messages, messages_in
 from iolab.studies.results.derive.derive import derive
 from iolab.studies.results.evidence.model import RunPlan
 from support.fio_files import job, output, write_run
@@ -136,27 +134,12 @@ def test_notes_leave_a_run_as_it_is(tmp_path: Path) -> None:
     assert "'fio: terminating on signal 2'" in verdict.reasons[0].text
 
 
-def test_normal_output_names_the_option() -> None:
-    text = (BANNER + REPORT).encode()
-    assert is_normal_output(text)
-    assert is_normal_output(BANNER.encode())
-    for read in (FioJson().read, FioTerse().read, detect.read):
-        with pytest.raises(FormatError, match="--output-format=json"):
-            read(text, "result.txt")
-    assert not is_normal_output((BANNER + output(job())).encode())
-    assert not is_normal_output(b"one: two\n")
-
-
 @pytest.mark.parametrize("name", ["fio.json", "result.out"])
-def test_a_run_with_normal_output_alone_says_so(tmp_path: Path, name: str) -> None:
+def test_a_result_in_json_counts_more_than_its_text(tmp_path: Path, name: str) -> None:
     plan = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
     write_run(tmp_path, None, plan=plan)
-    (tmp_path / name).write_text(BANNER + REPORT)
-    verdict = derive(tmp_path, plan).verdict
-    assert verdict.level == Level.INVALID
-    assert f"{name} can't be used: is fio's normal output" in verdict.reasons[0].text
-    (tmp_path / name).rename(tmp_path / "result.out")
-    write_run(tmp_path, output(job(jobs=1)), plan=plan)
+    (tmp_path / name).write_text(BANNER + REPORT + output(job(jobs=1)))
+    assert detect((tmp_path / name).read_bytes(), name) == "fio-json"
     assert derive(tmp_path, plan).verdict.level == Level.OK
 
 
@@ -173,7 +156,7 @@ def test_against_fio_itself(tmp_path: Path, formats: str) -> None:
         stderr=subprocess.STDOUT,
         check=True,
     )
-    assert is_normal_output(done.stdout) == (formats == "normal")
+    assert detect(done.stdout, "out") == ("fio-text" if formats == "normal" else "fio-json")
     if formats != "normal":
         read = FioJson().read(done.stdout, "fio.json")
         assert "Starting 3 processes" in read.leading_text

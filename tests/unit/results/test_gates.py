@@ -343,7 +343,8 @@ def test_damage_of_a_monitors_file_is_a_note(tmp_path: Path, name: str, text: st
     """Its whole readings count, of a run made here as of an imported one."""
     for status in ("finished", "imported"):
         plan = dataclasses.replace(PLAN, status=status)
-        result = derived(tmp_path, output(job()), plan, **{name: text})
+        files: dict[str, Any] = {name: text}
+        result = derived(tmp_path, output(job()), plan, **files)
         assert found(result)["damaged-file"] is Level.OK
         assert result.verdict.level is Level.OK
         values = {each.metric: each.value for each in result.observations}
@@ -456,6 +457,19 @@ def test_sections_of_one_entry_have_sizes_of_their_own(tmp_path: Path) -> None:
     assert {reason.code: reason.level for reason in result.verdict.reasons} == {
         "ended-by-size": Level.OK
     }
+
+
+@pytest.mark.parametrize(
+    ("size", "level"), [("75m", Level.OK), ("74m", Level.OK), ("90m", Level.INVALID)]
+)
+def test_one_job_that_is_done_may_end_the_others(tmp_path: Path, size: str, level: Level) -> None:
+    """exitall, which fio does not echo; without a job that is done the run was ended."""
+    jobs = [
+        {**job(runtime=9.7, jobs=1, iops=iops, name=name), "job options": {"size": size}}
+        for name, iops in (("one", 1000), ("two", 500))
+    ]
+    result = derived(tmp_path, output(*jobs, runtime="10"), FOREIGN)
+    assert {reason.code: reason.level for reason in result.verdict.reasons} == {"runtime": level}
 
 
 @pytest.mark.parametrize("steady", [{"attained": 1}, {"attained": 0}, None, 3, {"attained": "1"}])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from .output import on_terminal, redraw
+from .output import on_terminal, redraw, say
 
 if TYPE_CHECKING:
     from iolab.api import Opened, OpenedSeveral
@@ -174,10 +174,35 @@ def names_option(function: Decorated) -> Decorated:
 
 def open_results(*paths: Path) -> Opened:
     """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
-    is read."""
+    is read. `-` is a fio result on standard input."""
     from iolab.api import open_results as opened
 
-    return opened(*paths, progress=draw_bar)
+    return opened(*map(from_standard_input, paths), progress=draw_bar)
+
+
+def from_standard_input(path: Path) -> Path:
+    """The path; of `-`, a file with what standard input has, which goes with the process.
+
+    UsageError where standard input has nothing.
+    """
+    if str(path) != "-":
+        return path
+    from iolab.base.errors import UsageError
+
+    if sys.stdin.isatty():
+        say("paste what fio printed, then press Enter and Ctrl-D")
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise UsageError("standard input is empty", where="-", hint="fio JOB | iolab show -")
+    import atexit
+    import shutil
+    import tempfile
+
+    directory = Path(tempfile.mkdtemp(prefix="iolab-stdin-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    place = directory / "stdin"
+    place.write_bytes(data)
+    return place
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,6 @@ _FATES = {
     "copies": "copies of results that were taken: no runs",
     "unmatched": "fio results that no layout matches: no runs",
     "beside-others": "files next to results that are not runs",
-    "normal-output": "fio's normal output, which is for people: run fio with --output-format=json",
     "unattached": "readings or logs that belong to no single result",
     "traces": "traces of I/O: iolab import FILE -o DIR makes a recording of them",
     "unknown": "not recognised",

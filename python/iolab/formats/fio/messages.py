@@ -7,10 +7,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NORMAL_OUTPUT = (
-    "is fio's normal output, which rounds its numbers: run fio with --output-format=json (or json+)"
-)
-
 _HOST = re.compile(r"<[^<>]*> ")
 """What a client puts before the lines of its servers."""
 
@@ -78,10 +74,6 @@ _REPORT = re.compile(
 """Lines after which fio's normal report continues indented; the line of a job with an error is not
 one of them."""
 
-_NORMAL = re.compile(rb"^\S.*: \(groupid=-?\d+, jobs=\d+\): err=", re.MULTILINE)
-_NORMAL_BEGINS = re.compile(rb"^\S.*: \(g=\d+\): rw=.*, ioengine=.*$", re.MULTILINE)
-_RESULT = re.compile(rb'"(?:fio version|client_stats|jobname)"|^(?:[345];fio-|2;)', re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class Messages:
@@ -116,11 +108,3 @@ def messages_in(text: str) -> Messages:
         else:
             others.append(line.strip())
     return Messages(tuple(trouble), tuple(notices), tuple(others))
-
-
-def is_normal_output(head: bytes) -> bool:
-    """Whether a file that begins so has fio's normal output and no result that can be read in
-    full."""
-    if _RESULT.search(head):
-        return False
-    return _NORMAL.search(head) is not None or _NORMAL_BEGINS.search(head) is not None

@@ -20,7 +20,6 @@ from iolab.formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, F
 from iolab.formats.detect import detect
 from iolab.formats.fio.groups import window_of
 from iolab.formats.fio.json_output import FioJson
-from iolab.formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from iolab.formats.fio.pool import join_processes
 
 from ..evidence.clients import client_files, client_of, clients_of
@@ -218,7 +217,6 @@ def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int
 
 def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) -> _Read:
     read = _Read()
-    normal: list[str] = []
     missing = missing_files(run_dir, plan.files)
     for own in sorted(OWN_FILES & (plan.files or {}).keys() - set(missing)):
         try:
@@ -252,8 +250,6 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             _take(read, file, output, plan)
             continue
         name = detect(data, file)
-        if name is None and is_normal_output(data):
-            normal.append(file)
         if name is None:
             continue
         try:
@@ -277,8 +273,6 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
         read.damaged += missing_results if plan.status == "finished" else []
         read.assumptions += read.of_clients.assumptions
         read.assumptions += () if read.fio is None else read.fio.assumptions
-    if normal and read.fio is None:
-        read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
 
 

@@ -217,12 +217,12 @@ class RunFacts:
         something else.
         """
         if self.plan.status != "imported" or self.fio is None:
-            size = _bytes_of_job(self.options)
+            size = bytes_of_job(self.options)
             return None if size is None or self.jobs is None else int(size) * self.jobs
         alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
         total = 0
         for job in self.fio.jobs:
-            size = _bytes_of_job({**self.fio.global_options, **job.options})
+            size = bytes_of_job({**self.fio.global_options, **job.options})
             if size is None or is_of_several_sections(job):
                 return None
             threads, _, is_told = threads_of(
@@ -332,7 +332,7 @@ class RunFacts:
         return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
 
 
-def _bytes_of_job(options: Mapping[str, str]) -> float | None:
+def bytes_of_job(options: Mapping[str, str]) -> float | None:
     """Bytes that a job with these options moves, as far as they say it: `io_size`, else `size`,
     which may be percentages, limited by `filesize` of its files from `offset` on (fio(1)).
 

@@ -12,14 +12,12 @@ from iolab.base.verdict import Reason
 from ..facts.concurrency import Concurrency, concurrency_of, in_flight
 from ..facts.run_facts import RunFacts
 from .base import invalid, note, suspect
+from .cpu_bound import SATURATED_CPU, SHORTEST
 
 HIGH = 1.03
 LOW = 0.97
 SLOW_SECONDS = 100e-6
 """Above this mean latency the time a job spends between I/Os can't explain a gap."""
-SATURATED_CPU = 0.9
-SHORTEST = 1.0
-"""Seconds of a run below which fio's CPU figures say nothing, and its start and end weigh."""
 PACING = ("rate", "rate_iops", "thinktime", "flow")
 """fio's options that make a job wait between its I/Os (fio(1)); `rate_iops` of all jobs makes an
 open loop, which is judged by its rate."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from iolab.base.units import format_number, format_quantity
 from iolab.base.verdict import Reason
 
-from ..facts.run_facts import RunFacts
+from ..facts.run_facts import RunFacts, bytes_of_job, parts_of
 from .base import invalid, note, suspect
 
 SHORT = 0.98
@@ -161,7 +161,18 @@ def _is_unknown(facts: RunFacts, ios: int) -> bool:
     if facts.asked_ios is not None:
         has_size = any(name in facts.options for name in ("size", "io_size"))
         return has_size and ios < facts.asked_ios and facts.asked_bytes is None
-    return facts.asked_bytes is None or _is_partly(facts)
+    return facts.asked_bytes is None or _is_partly(facts) or _is_one_job_done(facts)
+
+
+def _is_one_job_done(facts: RunFacts) -> bool:
+    """Whether one of several jobs moved its size: `exitall`, a flag that fio does not echo, ends
+    the others then."""
+    jobs = () if facts.fio is None else facts.fio.jobs
+    sizes = [bytes_of_job({**facts.options, **job.options}) for job in jobs]
+    moved = [sum(part.size_bytes for part in parts_of(job.directions).values()) for job in jobs]
+    return len(jobs) > 1 and any(
+        size and moved_bytes >= DONE * size for size, moved_bytes in zip(sizes, moved, strict=True)
+    )
 
 
 def _is_partly(facts: RunFacts) -> bool:

@@ -122,7 +122,7 @@ class Assignment:
             raise FormatError(
                 "is not a fio result",
                 where=stranger.place,
-                hint="fio writes one with --output-format=json",
+                hint="fio's JSON, terse and normal output are",
             )
         self.variants = tuple(names.values())
         self.matches = [
@@ -196,13 +196,6 @@ class Assignment:
     def _nothing(self) -> IolabError:
         many = len(self._source.files)
         kind = UsageError if self._where.is_dir() else FormatError
-        if self._reading.normal_output:
-            return kind(
-                f"{len(self._reading.normal_output)} of {many} files are fio's normal output, such as "
-                f"{self._reading.normal_output[0]}, which is for people",
-                where=self._where,
-                hint="run fio with --output-format=json",
-            )
         kinds = {file.path: kind_of(file) for file in self._source.files[:_MOST_LOOKED_AT]}
         trace = next((path for path, name in kinds.items() if name == "trace"), None)
         if trace is not None:
@@ -226,7 +219,7 @@ class Assignment:
         return kind(
             f"is neither a fio result nor a directory or archive that has one: {looked}",
             where=self._where,
-            hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own",
+            hint="results are fio's JSON, terse or normal output; traces of I/O are imported as files of their own",
         )
 
     def _command_path(self, path: str) -> str:

@@ -85,8 +85,9 @@ class RunBuilder:
         sections = {
             group.name
             for match in self._assignment.matches
-            for group in _groups(match.result)
-            if len(_groups(match.result)) > 1
+            for part in _groups_by_run(match.result)
+            for group in part
+            if len(part) > 1
         }
         runs: list[Run] = []
         for match in self._assignment.matches:
@@ -96,9 +97,22 @@ class RunBuilder:
                 if group is not None and group.name in sections:
                     run.factors[SECTION] = run.section = group.name
                 runs.append(run)
+        several = [
+            match.result.path
+            for match in self._assignment.matches
+            if len(_groups_by_run(match.result)) > 1
+        ]
+        if several:
+            self._tally.notes.append(
+                f"{len(several)} file{'s have' if len(several) > 1 else ' has'} several fio runs, "
+                f"such as {several[0]}: each is a run here"
+            )
         if not sections:
             return runs
-        split = sum(len(_groups(match.result)) > 1 for match in self._assignment.matches)
+        split = sum(
+            any(len(part) > 1 for part in _groups_by_run(match.result))
+            for match in self._assignment.matches
+        )
         self._tally.notes.append(
             f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
             f"distinguished by the factor '{SECTION}'"
@@ -332,6 +346,14 @@ def _groups(result: FioResult) -> tuple[FioGroup, ...]:
     """The measurements of a result; of iolab's own runs none is apart, as their plan says what they
     are."""
     return result.groups if result.plan is None else ()
+
+
+def _groups_by_run(result: FioResult) -> list[list[FioGroup]]:
+    """The measurements of a result, apart by the fio runs that its file has."""
+    parts: dict[int, list[FioGroup]] = {}
+    for group in _groups(result):
+        parts.setdefault(group.run, []).append(group)
+    return list(parts.values())
 
 
 def _window(run: Run) -> tuple[int, int] | None:

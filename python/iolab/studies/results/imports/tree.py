@@ -295,7 +295,6 @@ class _Import:
                 "unknown" if kind is None else "traces" if kind == "trace" else "unattached",
                 [file.path],
             )
-        self._tally.count("normal-output", self._reading.normal_output)
         compressed = [
             file.path for file in self._reading.other_files if file.path.endswith(".log.fz")
         ]
