@@ -138,7 +138,12 @@ def check_history(
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,
         _differences(earlier[-1], results),
-        (*history.notes, *notes, *trends, *_unmatched_notes(new_cells, where or {})),
+        (
+            *(Warning("index", text) for text in history.notes),
+            *notes,
+            *trends,
+            *_unmatched_notes(new_cells, where or {}),
+        ),
         arms=arms,
         findings=findings,
     )
