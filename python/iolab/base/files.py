@@ -260,7 +260,9 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
             if durable:
                 os.fsync(descriptor)
             os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError) and str(error.filename or "/proc/").startswith("/proc/"):
+                error.filename = str(path)  # a full disk names the file that was meant
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             raise

@@ -9,6 +9,7 @@ is printed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import itertools
 import json
@@ -25,6 +26,7 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.studies.history.store import History
+from iolab.studies.results.evidence.manifest import read_manifest, write_manifest
 from iolab.studies.results.imports.table import import_table
 from iolab.studies.results.imports.tree import import_tree
 from iolab.studies.results.open.multi_host import Hosts, write_hosts
@@ -35,6 +37,8 @@ PAIRS, TRIPLES = (int(word) for word in os.environ.get("IOLAB_DELETIONS", "25,10
 SECONDS = 30
 DERIVED = {"caches.json", "observations.parquet", "series.parquet", "histograms.parquet", ".lock"}
 
+TELLING = {"notes", "warnings", "reasons", "standing", "missing", "differences", "lost", "findings"}
+"""Fields of documents in which something wrong is stated."""
 
 Questions = list[list[str]]
 Answer = tuple[int, str, str]
@@ -78,9 +82,7 @@ def words_of(document: Any) -> Counter[str]:
             for key, member in value.items():
                 visit(
                     member,
-                    is_telling
-                    or key
-                    in ("notes", "warnings", "reasons", "standing", "missing", "differences"),
+                    is_telling or key in TELLING,
                 )
         elif isinstance(value, list):
             for member in value:
@@ -124,7 +126,7 @@ def bounded() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def places_of(directory: Path, sets: int) -> list[str]:
+def places_of(directory: Path) -> list[str]:
     """Files, and directories of runs, hosts or studies."""
     return sorted(
         path.relative_to(directory).as_posix()
@@ -152,7 +154,7 @@ def try_all(directory: Path, questions: Questions, *, is_verified: bool = True) 
     shutil.copytree(directory, kept, symlinks=True)
     counted: Counter[str] = Counter()
     wrong = []
-    for places in drawn(places_of(directory, 3)):
+    for places in drawn(places_of(directory)):
         for place in places:
             path = directory / place
             if path.is_dir():
@@ -179,6 +181,7 @@ def made(do: Do) -> Path:
     return do()
 
 
+@pytest.mark.slow
 def test_a_study(made: Path) -> None:
     try_all(made, questions_of(made))
 
@@ -211,6 +214,7 @@ def test_published_numbers(tmp_path: Path) -> None:
     try_all(tmp_path / "out", questions_of(tmp_path / "out"))
 
 
+@pytest.mark.slow
 def test_hosts(tmp_path: Path, made: Path) -> None:
     both = tmp_path / "both"
     for name in ("here", "there"):
@@ -219,6 +223,7 @@ def test_hosts(tmp_path: Path, made: Path) -> None:
     try_all(both, questions_of(both))
 
 
+@pytest.mark.slow
 def test_a_history(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
@@ -226,10 +231,6 @@ def test_a_history(tmp_path: Path) -> None:
     for number in range(4):
         place = home / f"results{number}"
         shutil.copytree(path, place)
-        manifest = json.loads((place / "manifest.json").read_text())
-        from iolab.studies.results.evidence.manifest import read_manifest, write_manifest
-
-        assert manifest
         write_manifest(
             place, read_manifest(place).model_copy(update={"created_ns": 10**18 + number * 10**14})
         )
@@ -239,3 +240,32 @@ def test_a_history(tmp_path: Path) -> None:
         ["history", "list", "--history", str(home / "h"), "--format", "json"],
     ]
     try_all(home, questions, is_verified=False)
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = imported(tmp_path)
+    run_dir = next((path / "runs").iterdir())
+    (run_dir / os.fsdecode(b"\xff.txt")).write_text("words")
+    for code, out, err in answers([*questions_of(path), ["verify", str(path)]]):
+        assert "Traceback" not in err
+        assert out, code
+    assert "ff.txt" in out
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_is_one_line(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = imported(tmp_path)
+    history = ["history", "add", str(path), "--history", str(tmp_path / "h")]
+    report = ["report", str(path), "-o", str(tmp_path / "r.html")]
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for words, file in ((history, "h/history.json"), (report, "r.html")):
+        [(code, _, err)] = answers([words])
+        assert code == 1
+        assert err.splitlines()[-1] == f"iolab: {tmp_path / file}: {os.strerror(number)}"
+        assert not (tmp_path / file).exists()
