@@ -188,17 +188,24 @@ impl Drain {
             if self.refused.contains(&key(mount)) {
                 continue;
             }
-            let Err(error) = self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) else {
-                watched.push(mount);
-                continue;
+            let why = if mount.answers_at_once() {
+                match self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) {
+                    Ok(()) => {
+                        watched.push(mount);
+                        continue;
+                    }
+                    Err(error) => error.desc(),
+                }
+            } else {
+                // marking asks the file system for its numbers: without an answer, it would wait forever
+                "another machine or a process serves it"
             };
             self.refused.insert(key(mount));
             if !mount.is_of_the_kernel() {
                 let place = mount.path.display().to_string();
                 self.words.push(format!(
-                    "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
-                    mount.kind,
-                    error.desc()
+                    "opens on {place} ({}) cannot be watched ({why}): names of files there come from /proc alone",
+                    mount.kind
                 ));
                 self.unwatched.push(place);
             }

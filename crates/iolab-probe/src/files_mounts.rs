@@ -3,7 +3,7 @@
 
 use crate::limited::{read_lines, TABLE};
 use nix::fcntl::readlink;
-use nix::sys::stat::makedev;
+use nix::sys::stat::{major, makedev};
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,12 @@ const OF_THE_KERNEL: [&str; 22] = [
     "tracefs",
 ];
 
+/// Local file systems with data that have a device number of their own kind.
+const WITHOUT_DEVICE: [&str; 13] = [
+    "bcachefs", "btrfs", "devtmpfs", "erofs", "jffs2", "overlay", "ramfs", "rootfs", "shm", "squashfs", "tmpfs",
+    "ubifs", "zfs",
+];
+
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
@@ -54,6 +60,13 @@ impl Mount {
     /// Whether the kernel generates its files.
     pub fn is_of_the_kernel(&self) -> bool {
         OF_THE_KERNEL.contains(&self.kind.as_str())
+    }
+
+    /// Whether the kernel alone answers calls on it. A call on a remote file system or on one of FUSE waits for another
+    /// machine or for a process of any user, in a state that no signal ends.
+    pub fn answers_at_once(&self) -> bool {
+        let is_on_device = major(self.device) != 0 && self.kind != "fuseblk";
+        is_on_device || self.is_of_the_kernel() || WITHOUT_DEVICE.contains(&self.kind.as_str())
     }
 }
 
@@ -231,6 +244,25 @@ mod tests {
         let chosen: Vec<u32> = mounts.one_of_each().iter().map(|mount| mount.id).collect();
         assert_eq!(chosen, [22, 40], "the root is preferred to a subdirectory");
         assert!(mounts.get(22).unwrap().is_of_the_kernel() && !mounts.get(40).unwrap().is_of_the_kernel());
+    }
+
+    #[test]
+    fn remote_and_fuse_mounts_may_not_answer() {
+        let kinds = [
+            ("8:1", "ext4", true),
+            ("0:9", "tmpfs", true),
+            ("0:9", "btrfs", true),
+            ("0:9", "sysfs", true),
+            ("0:9", "nfs4", false),
+            ("0:9", "cifs", false),
+            ("0:9", "fuse.sshfs", false),
+            ("0:9", "9p", false),
+            ("8:1", "fuseblk", false),
+        ];
+        for (device, kind, answers) in kinds {
+            let mounts = Mounts::parse(format!("7 1 {device} / /m rw - {kind} source rw\n").as_bytes());
+            assert_eq!(mounts.get(7).unwrap().answers_at_once(), answers, "{kind}");
+        }
     }
 
     #[test]

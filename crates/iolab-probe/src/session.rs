@@ -62,6 +62,8 @@ struct Session {
     traced: Vec<Traced>,
     counters: Option<Counters>,
     samples: u64,
+    /// Readings of counters since the output was full.
+    left_out: u64,
     anchor: Anchor,
     output: Output,
     /// Up to this time, everything was reported.
@@ -98,7 +100,16 @@ impl Session {
         }
         let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::start);
         let reported_ns = anchor.monotonic_ns;
-        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), reported_ns, untrimmed_s: 0 })
+        Ok(Self {
+            traced,
+            counters,
+            samples: 0,
+            left_out: 0,
+            anchor,
+            output: Output::start(),
+            reported_ns,
+            untrimmed_s: 0,
+        })
     }
 
     fn hello(&self) {
@@ -142,8 +153,11 @@ impl Session {
             }
             let tick = now >= tick_ns;
             let more = self.round(tick, false)?;
-            if tick {
+            // with a full output, the next report covers this second as well
+            if tick && !self.output.is_full() {
                 self.tick(now);
+            }
+            if tick {
                 tick_ns += (now.saturating_sub(tick_ns) / 1_000_000_000 + 1) * 1_000_000_000;
             }
             if self.output.is_closed() {
@@ -179,7 +193,17 @@ impl Session {
 
     fn sample(&mut self) {
         let Some(counters) = &mut self.counters else { return };
+        // with a slow reader, readings are left out and counted; memory does not grow
+        if self.output.is_full() {
+            self.left_out += 1;
+            return;
+        }
         let now = monotonic_ns();
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            let words = "readings of all counters were left out because the reader of the frames was slow";
+            counters.missed.push(("counters", Some(left_out), words));
+        }
         counters.read(self.anchor.realtime(now));
         self.samples += 1;
         for payload in counters.payloads() {
