@@ -128,7 +128,7 @@ function Names({ statistic, answer }: { statistic: string; answer: Drawable | nu
 					<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
 						<rect width="10" height="10" rx="2" fill={hueOf(placeOf(breakdownOf(statistic), key), dark)} />
 					</svg>
-					<span class="name">{visible(key.split("/").at(-1) || key)}</span> {share}
+					<span class="name">{visible((key.startsWith("/") && key.split("/").at(-1)) || key)}</span> {share}
 				</span>
 			))}
 		</span>

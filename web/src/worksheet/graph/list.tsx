@@ -126,7 +126,8 @@ const [SHORT, END] = [14, 7];
 
 /** Where a name is cut for lack of room: in its middle, of a path before its last part. */
 export function cutOf(name: string): number {
-	const slash = name.lastIndexOf("/");
+	// a slash in another name, as in kworker/1:0, is no directory
+	const slash = name.startsWith("/") ? name.lastIndexOf("/") : 0;
 	if (slash > 0) return slash;
 	return name.length > SHORT ? name.length - END : 0;
 }
