@@ -404,7 +404,7 @@ def open(
     from .recordings.store.read.trace import Trace
 
     place = Path(path)
-    if others and any(Path(other).is_dir() for other in (path, *others)):
+    if others and any(is_results(Path(other)) for other in (path, *others)):
         places = [place, *map(Path, others)]
         return OpenedSeveral(places, _names(arms or {}), match=match, progress=progress)
     if arms or match:
@@ -430,9 +430,17 @@ def _names(arms: Mapping[str, str | Path | Sequence[str | Path]]) -> list[tuple[
     ]
 
 
-def open_results(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened:
-    """Open a results directory, or fio results of which each is a variant named after its file.
-    Errors as `open` has them.
+def open_results(
+    path: str | Path,
+    *others: str | Path,
+    arms: Sequence[tuple[str, str | Path]] = (),
+    progress: Progress | None = None,
+) -> Opened:
+    """Open a results directory, or fio results: files, and folders of them.
+
+    Each file is a variant named after it, or a repetition of one: before1.json and before2.json are
+    of the variant before. A folder that is given among others is a variant. `arms` has the variant
+    of every path instead. Errors as `open` has them.
 
     For fio results, derived files are in a temporary directory until the process ends.
     """
@@ -440,34 +448,52 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
     for place in places:
         if not place.exists():
             raise UsageError("no such file or directory", where=place)
-    if len(places) == 1:
+    if len(places) == 1 and not arms:
         place = places[0]
         if place.is_file() and place.name == FILE:
             place = place.parent
-        if not place.is_file():
+        if is_results(place) or any(map(is_results, place.glob("*/"))):
             return Opened(place, progress=progress)
-    folder = next((place for place in places if not place.is_file()), None)
+    folder = next((place for place in places if is_results(place)), None)
     if folder is not None:
         raise UsageError(
             "only fio results, or only results directories, can be opened together",
             where=folder,
             hint="give directories, or files that fio wrote",
         )
-    return _open_files(places, progress)
+    return _open_files(places, [arm for arm, _ in arms], progress)
 
 
-def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
+def is_results(place: Path) -> bool:
+    """Whether a path is a directory of results, not a folder with files that fio wrote."""
+    return place.is_dir() and any((place / name).exists() for name in (FILE, "hosts.json"))
+
+
+def _open_files(places: Sequence[Path], names: Sequence[str], progress: Progress | None) -> Opened:
     """fio results, imported into a directory that goes with the process."""
     import atexit
     import shutil
     import tempfile
 
-    from .studies.results.imports.tree import import_files
+    from .studies.results.imports.tree import fio_files, import_files, import_tree
 
     directory = Path(tempfile.mkdtemp(prefix="iolab-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    import_files(files, directory / files[0].stem, link=True)
-    return Opened(directory / files[0].stem, progress=progress)
+    output = directory / (places[0].stem or "results")
+    if len(places) == 1 and places[0].is_dir() and not names:
+        import_tree(places[0], None, output, link=True)
+        return Opened(output, progress=progress)
+    files: list[Path] = []
+    arms: list[str] = []
+    has_folder = any(place.is_dir() for place in places)
+    for number, place in enumerate(places):
+        own = fio_files(place)
+        files += own
+        arms += [
+            names[number] if names else place.resolve().name if place.is_dir() else place.stem
+        ] * len(own)
+    import_files(files, output, link=True, arms=arms if names or has_folder else None)
+    return Opened(output, progress=progress)
 
 
 def _length(interval: str | int | None) -> int | None:

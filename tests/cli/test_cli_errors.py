@@ -41,10 +41,10 @@ def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "notes.txt").write_text("hello")
     assert failing(capsys, "show", str(tmp_path / "notes.txt")) == (
         3,
-        f"iolab: {tmp_path}/notes.txt: is not a fio result; fio writes one with --output-format=json\n",
+        f"iolab: {tmp_path}/notes.txt: is not a fio result; fio's JSON, terse and normal output are one\n",
     )
     code, line = failing(capsys, "compare", str(tmp_path))
-    assert (code, "not a results directory" in line) == (3, True)
+    assert (code, "is neither a fio result nor" in line) == (2, True)
     code, line = failing(capsys, "report", str(tmp_path / "absent"))
     assert (code, "no such file or directory" in line) == (2, True)
 

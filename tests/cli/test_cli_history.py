@@ -104,6 +104,11 @@ def test_text_and_csv_have_the_change(made: Path, capsys: pytest.CaptureFixture[
     assert {series["factors"]["numjobs"] for series in one["series"]} == {1}
 
 
+def flipped(data: bytes) -> bytes:
+    """A value of the first metric changed."""
+    return data[:30] + bytes([data[30] ^ 4]) + data[31:]
+
+
 @pytest.mark.slow
 def test_the_index_is_rebuilt_from_the_results(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -113,8 +118,13 @@ def test_the_index_is_rebuilt_from_the_results(
     before = found(capsys, directory)
     (directory / "index.parquet").unlink()
     assert found(capsys, directory) == before
-    (directory / "index.parquet").write_bytes(b"damaged")
-    assert found(capsys, directory) == before
+    for damaged in (b"damaged", flipped((directory / "index.parquet").read_bytes())):
+        (directory / "index.parquet").write_bytes(damaged)
+        assert found(capsys, directory) == {
+            **before,
+            "notes": ["index.parquet was damaged and is rebuilt from the results"],
+        }
+        assert found(capsys, directory) == before
     (directory / "changes.json").write_text("damaged")
     assert found(capsys, directory) == before
     assert history("rebuild", "--history", str(directory)) == 0
@@ -145,7 +155,7 @@ def test_mistakes_are_one_line(
     for code, words in (
         (2, ["add", first, "--history", directory]),
         (2, ["add", first, "--history", str(tmp_path / "new"), "--tag", "x"]),
-        (3, ["add", str(tmp_path), "--history", str(tmp_path / "new")]),
+        (2, ["add", str(tmp_path), "--history", str(tmp_path / "new")]),
         (3, ["list", "--history", str(tmp_path / "absent")]),
         (3, ["show", "--history", str(tmp_path / "absent")]),
         (2, ["show", "--history", directory, "--metric", "nothing"]),

@@ -51,6 +51,7 @@ def test_an_import_prints_its_layout_and_counts(
         lines[1]
         == "layout, inferred: --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'"
     )
+    assert lines.pop() == f"next: iolab compare {tmp_path}/out"
     assert lines[2:] == [
         "files: 13",
         "       8 fio results, each one run or more",
@@ -61,7 +62,7 @@ def test_an_import_prints_its_layout_and_counts(
     _, again = _done(
         capsys, "import", tree, *shlex.split(lines[1].partition(": ")[2]), "-o", tmp_path / "again"
     )
-    assert again.splitlines()[1:] == [lines[1].replace("layout, inferred", "layout"), *lines[2:]]
+    assert again.splitlines()[1:-1] == [lines[1].replace("layout, inferred", "layout"), *lines[2:]]
     tables = [
         json.loads(_done(capsys, "compare", tmp_path / name, "--format", "json")[0])
         for name in ("out", "again")

@@ -184,7 +184,7 @@ def test_what_would_be_overwritten_is_said(
         "device=/dev/disk/by-id/no-such-disk",
     )
     assert code == 1
-    assert "can't be done here now: /dev/disk/by-id/no-such-disk: is not a block device here" in out
+    assert "can't be done here now: /dev/disk/by-id/no-such-disk: does not exist" in out
     assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
 
 

@@ -62,6 +62,8 @@ def shown_matches(shown: list[str], seen: list[str]) -> bool:
 )
 def test_documented_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "studies").symlink_to(ROOT / "studies")
+    for name, text in FILE.findall(page.read_text()):
+        (tmp_path / name).write_text(text)
     for command, shown in commands(page):
         seen = output_of(command, tmp_path)
         assert not shown or shown_matches(shown, seen), f"{command}\n{seen}"

@@ -321,6 +321,7 @@ fn read_chunk(
         return Err(ColumnsError("has too many rows"));
     }
     dictionary.clear();
+    let mut has_dictionary = false;
     while column.len() < past {
         let header = PageHeader::read(&mut thrift)?;
         let (packed, unpacked) = (header.packed as usize, header.unpacked as usize);
@@ -330,7 +331,11 @@ fn read_chunk(
         }
         let page = decompress(thrift.take(packed)?, unpacked, chunk.codec, decoder, unpacked_page)?;
         match (header.kind, header.encoding) {
-            (2, 0 | 2) => read_dictionary(page, count, field.kind, column, dictionary)?,
+            (2, _) if has_dictionary => return Err(ColumnsError("has several dictionaries of a column")),
+            (2, 0 | 2) => {
+                has_dictionary = true;
+                read_dictionary(page, count, field.kind, column, dictionary)?;
+            }
             (0, encoding) => {
                 if count == 0 || column.len() + count > past {
                     return Err(ColumnsError("has another number of values than it states"));

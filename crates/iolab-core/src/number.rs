@@ -168,7 +168,7 @@ fn magnitude(text: &[u8], unit: u64) -> Option<(bool, u64)> {
         return None;
     }
     let divisor = 10u128.pow(decimals.unwrap_or(0));
-    let scaled = (value.checked_mul(u128::from(unit))? + divisor / 2) / divisor;
+    let scaled = value.checked_mul(u128::from(unit))?.checked_add(divisor / 2)? / divisor;
     Some((negative, u64::try_from(scaled).ok()?))
 }
 
@@ -194,6 +194,7 @@ mod tests {
         assert_eq!(scaled(b".25", 1000), Some(250));
         assert_eq!(scaled_signed(b"-2.5", 1000), Some(-2500));
         assert_eq!(scaled(b"-1", 1), None);
+        assert_eq!(scaled(b"309485009.821345068724781055", 1 << 40), None, "the rounding exceeds 128 bits");
         for bad in [&b""[..], b".", b"1.2.3", b"e5", b"12a", b"99999999999999999999", b"- 1", b"0x10", b"nan", b"1e400"]
         {
             assert_eq!(scaled(bad, 1), None, "{}", String::from_utf8_lossy(bad));

@@ -2,6 +2,7 @@
 //! Readings that are not lines of a file: free space of file systems on local devices, and the speed of network links.
 
 use crate::files_mounts::Mounts;
+use crate::limited::{read_text, RECORD};
 use iolab_core::frames::samples::Samples;
 use nix::sys::statvfs::statvfs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +14,7 @@ const LOCAL: [&str; 12] =
 
 /// Size and free space of each file system, in bytes, by mount point.
 pub fn file_systems(time_ns: i64, samples: &mut Samples) {
-    for mount in Mounts::of("self").one_of_each() {
+    for mount in Mounts::own().one_of_each() {
         if !LOCAL.contains(&mount.kind.as_str()) {
             continue;
         }
@@ -34,7 +35,7 @@ pub fn file_systems(time_ns: i64, samples: &mut Samples) {
 pub fn links(place: &Path, time_ns: i64, samples: &mut Samples) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         // reading a link that is down or virtual fails or gives -1
-        let Ok(text) = std::fs::read_to_string(entry.path().join("speed")) else { continue };
+        let Ok(text) = read_text(entry.path().join("speed"), RECORD) else { continue };
         if let Some(speed) = text.trim().parse::<i64>().ok().filter(|speed| *speed > 0) {
             samples.push(time_ns, entry.file_name().as_bytes(), b"speed_mbit", speed);
         }

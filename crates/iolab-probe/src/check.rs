@@ -49,7 +49,7 @@ pub fn check(settings: &Settings) -> Value {
     let (dead, alive) = tracefs::mounted(settings.tracefs.as_deref()).map(|place| owned(&place)).unwrap_or_default();
     json!({
         "probe": env!("CARGO_PKG_VERSION"),
-        "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "kernel": crate::limited::read_text("/proc/sys/kernel/osrelease", crate::limited::RECORD).unwrap_or_default().trim(),
         "root": nix::unistd::geteuid().is_root(),
         "tracefs": place.ok(),
         "ring_kib": ring_kib(settings),

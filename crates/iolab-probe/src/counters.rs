@@ -3,6 +3,7 @@
 
 use crate::capacity::{file_systems, links};
 use crate::kstats::{self, Groups};
+use crate::limited::{read_text, TABLE};
 use crate::nfs_mounts::NfsMounts;
 use crate::peers::Peers;
 use crate::smb_mounts::SmbMounts;
@@ -176,7 +177,7 @@ impl Counters {
     pub fn read(&mut self, time_ns: i64) {
         let mut missed = 0;
         for (path, parse) in FILES {
-            match std::fs::read_to_string(path) {
+            match read_text(path, TABLE) {
                 Ok(text) => parse(&text, time_ns, &mut self.samples),
                 Err(_) => missed += 1,
             }
@@ -212,7 +213,7 @@ impl Counters {
     fn kstats(&mut self, place: &Path, time_ns: i64) {
         for (number, name) in [(6, "arcstats"), (7, "zil")] {
             // most machines have no OpenZFS; its module may be loaded later
-            if let Ok(text) = std::fs::read_to_string(place.join(name)) {
+            if let Ok(text) = read_text(place.join(name), TABLE) {
                 kstats::named(&text, time_ns, &mut self.samples[number]);
             }
         }

@@ -177,7 +177,7 @@ impl Drain {
     /// Watch all mounts. Known ones are marked again: since the last mark, a file system may have been unmounted and
     /// its device number reused.
     fn mark(&mut self) {
-        let mounts = Mounts::of("self");
+        let mounts = Mounts::own();
         let mask = MaskFlags::FAN_OPEN | MaskFlags::FAN_OPEN_EXEC | MaskFlags::FAN_MOVED_FROM | MaskFlags::FAN_ONDIR;
         let flags = MarkFlags::FAN_MARK_ADD | MarkFlags::FAN_MARK_FILESYSTEM;
         let unique = mounts.one_of_each();
@@ -188,17 +188,24 @@ impl Drain {
             if self.refused.contains(&key(mount)) {
                 continue;
             }
-            let Err(error) = self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) else {
-                watched.push(mount);
-                continue;
+            let why = if mount.answers_at_once() {
+                match self.group.mark(flags, mask, AT_FDCWD, Some(&mount.path)) {
+                    Ok(()) => {
+                        watched.push(mount);
+                        continue;
+                    }
+                    Err(error) => error.desc(),
+                }
+            } else {
+                // marking asks the file system for its numbers: without an answer, it would wait forever
+                "another machine or a process serves it"
             };
             self.refused.insert(key(mount));
             if !mount.is_of_the_kernel() {
                 let place = mount.path.display().to_string();
                 self.words.push(format!(
-                    "opens on {place} ({}) cannot be watched ({}): names of files there come from /proc alone",
-                    mount.kind,
-                    error.desc()
+                    "opens on {place} ({}) cannot be watched ({why}): names of files there come from /proc alone",
+                    mount.kind
                 ));
                 self.unwatched.push(place);
             }

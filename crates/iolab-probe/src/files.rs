@@ -5,14 +5,15 @@
 
 use crate::clock::monotonic_ns;
 use crate::fanotify_names::{is_file, without_suffix};
-use crate::files_mounts::Mounts;
+use crate::files_mounts::MountTables;
+use crate::limited::{read_beginning, RECORD};
 use iolab_core::syscall::record::Comm;
 use iolab_core::syscall::{Opened, Seen, SeenDescriptor, SeenTask, World};
 use nix::fcntl::readlink;
 use nix::sys::stat::stat;
 use nix::time::{clock_gettime, ClockId};
 use nix::unistd::{sysconf, SysconfVar};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
 /// Maximum number of reads per second: each takes some microseconds. Beyond it, the state counts as unknown.
@@ -31,8 +32,7 @@ pub struct DescriptorState {
 
 /// /proc.
 pub struct Files {
-    mounts: Mounts,
-    mounts_read: Option<Instant>,
+    mounts: MountTables,
     requested: Option<Vec<u64>>,
     all_watched: bool,
     reads: u32,
@@ -45,8 +45,7 @@ impl Files {
     pub fn new(requested: Option<Vec<u64>>) -> Self {
         let since = Instant::now();
         let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, |ticks| ticks.max(1) as u64);
-        let mounts = Mounts::of("self");
-        Self { mounts, mounts_read: None, requested, all_watched: false, reads: 0, since, ticks_per_second }
+        Self { mounts: MountTables::default(), requested, all_watched: false, reads: 0, since, ticks_per_second }
     }
 
     /// Set whether opens on all file systems with data cause a notice.
@@ -66,7 +65,7 @@ impl Files {
             return Some(other(path == b"anon_inode:[io_uring]"));
         }
         let (position, flags, mount) = information(pid, number)?;
-        let (is_of_the_kernel, place) = match self.mount(pid, mount) {
+        let (is_of_the_kernel, place) = match self.mounts.find(pid, mount) {
             Some((of_the_kernel, place)) => (of_the_kernel, Some(place)),
             None => (false, None),
         };
@@ -87,23 +86,6 @@ impl Files {
             seen: SeenDescriptor { opened: Opened::File(seen), flags, position, alone: false },
             ring: false,
         })
-    }
-
-    /// Whether a mount belongs to the kernel (like proc or sysfs), and its path.
-    fn mount(&mut self, pid: u32, id: u32) -> Option<(bool, Vec<u8>)> {
-        let find_mount = |mounts: &Mounts| {
-            let mount = mounts.get(id)?;
-            Some((mount.is_of_the_kernel(), mount.path.as_os_str().as_bytes().to_vec()))
-        };
-        if let Some(mount) = find_mount(&self.mounts) {
-            return Some(mount);
-        }
-        // mounted since then, or in the mount namespace of a container
-        if self.mounts_read.is_none_or(|time| time.elapsed() > Duration::from_secs(1)) {
-            self.mounts_read = Some(Instant::now());
-            self.mounts = Mounts::of("self");
-        }
-        find_mount(&self.mounts).or_else(|| find_mount(&Mounts::of(&pid.to_string())))
     }
 
     fn may_read(&mut self) -> bool {
@@ -127,9 +109,8 @@ impl World for Files {
         if !self.may_read() {
             return None;
         }
-        let status = std::fs::read_to_string(format!("/proc/{task}/status")).ok()?;
-        let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
-        let statistics = std::fs::read(format!("/proc/{task}/stat")).ok()?;
+        let pid = process_number(&read_beginning(format!("/proc/{task}/status"), RECORD).ok()?)?;
+        let statistics = read_beginning(format!("/proc/{task}/stat"), RECORD).ok()?;
         let began_ns =
             parse_start(&statistics)?.saturating_add(1).saturating_mul(1_000_000_000 / self.ticks_per_second);
         Some(SeenTask { pid, comm: name_of(pid)?, began_ns: began_ns.saturating_sub(asleep_ns()) })
@@ -142,6 +123,12 @@ impl World for Files {
     fn all_watched(&self) -> bool {
         self.all_watched
     }
+}
+
+/// The process of a task, from the beginning of its status: the groups of its user, which may be many, come later.
+pub fn process_number(status: &[u8]) -> Option<u32> {
+    let number = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    std::str::from_utf8(number).ok()?.trim().parse().ok()
 }
 
 /// Clock ticks from boot to the start of a task. The name, in parentheses, may contain any character.
@@ -162,8 +149,9 @@ fn asleep_ns() -> u64 {
 
 /// Position, flags and mount number of a descriptor.
 fn information(pid: u32, number: u32) -> Option<(u64, u32, u32)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
-    parse_information(&text)
+    // locks may follow, in any number
+    let text = read_beginning(format!("/proc/{pid}/fdinfo/{number}"), RECORD).ok()?;
+    parse_information(&String::from_utf8_lossy(&text))
 }
 
 fn parse_information(text: &str) -> Option<(u64, u32, u32)> {
@@ -177,7 +165,7 @@ fn parse_information(text: &str) -> Option<(u64, u32, u32)> {
 
 /// Command name of a process.
 pub fn name_of(pid: u32) -> Option<Comm> {
-    let bytes = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let bytes = read_beginning(format!("/proc/{pid}/comm"), RECORD).ok()?;
     let name = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     let mut comm = [0; 16];
     let length = name.len().min(comm.len() - 1);
@@ -187,8 +175,7 @@ pub fn name_of(pid: u32) -> Option<Comm> {
 
 /// Command line of a process; empty if the process ended.
 pub fn command_of(pid: u32) -> String {
-    let mut bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    bytes.truncate(COMMAND);
+    let bytes = read_beginning(format!("/proc/{pid}/cmdline"), COMMAND).unwrap_or_default();
     let words: Vec<_> = bytes.split(|&byte| byte == 0).map(iolab_core::names::text).collect();
     words.join(" ").trim_end().to_owned()
 }
@@ -198,6 +185,7 @@ mod tests {
     use super::*;
     use std::io::{Seek, SeekFrom};
     use std::os::fd::AsRawFd;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn an_own_file_is_a_file_and_a_pipe_is_not() {
@@ -245,5 +233,36 @@ mod tests {
         for text in ["", "pos: 5\nflags: 9\nmnt_id: 1\n", "pos: -5\nflags: 0\nmnt_id: 1\n", "pos: 1\nmnt_id: 2\n"] {
             assert_eq!(parse_information(text), None, "{text}");
         }
+    }
+
+    /// A process without an end of its command line: nothing beyond the limits is read.
+    #[test]
+    fn a_long_command_line_is_cut() {
+        let argument = "x".repeat(100 << 10);
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read line", &argument, &argument])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut command = command_of(child.id());
+        // between fork and exec, it has the command line of its parent
+        for _ in 0..1000 {
+            if command.starts_with("sh ") {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            command = command_of(child.id());
+        }
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(command.starts_with("sh -c read line xxx"), "{command:.40}");
+        assert_eq!(command.len(), COMMAND);
+    }
+
+    #[test]
+    fn the_process_of_a_task_comes_before_its_groups() {
+        let status = b"Name:\tTgid:9\nUmask:\t0022\nTgid:\t77\nGroups:\t1 2 3";
+        assert_eq!(process_number(status), Some(77));
+        assert_eq!(process_number(b"Tgid:\t\n"), None);
     }
 }

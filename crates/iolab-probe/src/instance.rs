@@ -2,6 +2,7 @@
 //! A tracefs instance of this probe: private rings, removed at the end.
 
 use crate::failure::Failure;
+use crate::limited::{read_text, RECORD};
 use crate::tracefs::{read, write};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ const PREFIX: &str = "iolab-";
 /// Start time of a process in clock ticks since boot, which shows that a PID was reused. None if the process ended,
 /// even if its parent has not reaped it.
 pub fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_text(format!("/proc/{pid}/stat"), RECORD).ok()?;
     // the name in parentheses may contain any character
     let rest = stat.rsplit_once(')')?.1;
     let mut fields = rest.split_whitespace();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters of OpenZFS, from /proc/spl/kstat/zfs: ARC, intent log, and transaction groups of each pool.
 
+use crate::limited::{read_text, TABLE};
 use iolab_core::frames::samples::Samples;
 use std::collections::HashMap;
 use std::path::Path;
@@ -58,7 +59,7 @@ impl Groups {
         for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             // a pool name begins with a letter, so that no name leads out of the directory
-            let Ok(text) = std::fs::read_to_string(entry.path().join("txgs")) else { continue };
+            let Ok(text) = read_text(entry.path().join("txgs"), TABLE) else { continue };
             missed += self.pools.entry(name.clone()).or_default().take(&text);
             self.pools[&name].push(&name, time_ns, samples);
         }

@@ -20,6 +20,7 @@ mod files_mounts;
 mod files_start;
 mod instance;
 mod kstats;
+mod limited;
 mod memory;
 mod nfs;
 mod nfs_mounts;

@@ -2,6 +2,7 @@
 //! The source `nfs`: operations of the kernel's NFS server.
 
 use crate::failure::Failure;
+use crate::limited::{read_text, RECORD};
 use crate::nfs_names::NfsNames;
 use crate::source::{Losses, Source, Tracepoint};
 use iolab_core::frames::events::Rows;
@@ -104,7 +105,7 @@ impl Source for NfsSource {
 
     fn facts(&self) -> Map<String, Value> {
         let mut words = [&UNKNOWN.map(str::to_owned), &self.unread[..]].concat();
-        if std::fs::read_to_string(THREADS).is_ok_and(|threads| threads.trim() == "0") {
+        if read_text(THREADS, RECORD).is_ok_and(|threads| threads.trim() == "0") {
             words.push("the NFS server is not running; operations are recorded once it starts".to_owned());
         }
         let facts = json!({

@@ -4,8 +4,10 @@
 
 use crate::counts::{printed, Objects, Reading};
 use crate::files_mounts::{unescaped, Mounts};
+use crate::limited::{read_whole, TABLE};
 use iolab_core::frames::samples::Samples;
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// File of the counts.
@@ -54,9 +56,12 @@ impl NfsMounts {
     /// Take a reading. Returns the number of lines that could not be read.
     pub fn read(&mut self, time_ns: i64, samples: &mut Samples) -> u64 {
         // a kernel without NFS or a container without /proc has no such mounts
-        let text = std::fs::read(PLACE).unwrap_or_default();
+        let text = match read_whole(PLACE, TABLE) {
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => return 1,
+            text => text.unwrap_or_default(),
+        };
         let (mounts, damaged) = parse(&text);
-        let mounts = if mounts.len() < 2 { mounts } else { one_of_each(mounts, &Mounts::of("self")) };
+        let mounts = if mounts.len() < 2 { mounts } else { one_of_each(mounts, &Mounts::own()) };
         damaged + self.take(&mounts, time_ns, samples)
     }
 

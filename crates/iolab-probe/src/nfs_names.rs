@@ -11,6 +11,7 @@ use crate::fanotify::open_group;
 use crate::fanotify_names::Names;
 use crate::files::name_of;
 use crate::files_mounts::{unescaped, Mount, Mounts};
+use crate::limited::{read_lines, TABLE};
 use iolab_core::nfs::names::{ExportNumber, FileNames};
 use iolab_core::syscall::notice::{mask, parse};
 use iolab_core::syscall::Opened;
@@ -141,9 +142,9 @@ impl NfsNames {
         self.exports_read = Some(Instant::now());
         // a task number may have been reused
         self.tasks.clear();
-        let text = |path| std::fs::read(path).unwrap_or_default();
+        let text = |path| read_lines(path, TABLE).unwrap_or_default();
         let paths = exported(&text(CONFIGURED), &text(KNOWN));
-        self.mounts = Mounts::of("self");
+        self.mounts = Mounts::own();
         let wanted: Vec<Mount> = mounts_of(&paths, &self.mounts).into_iter().cloned().collect();
         let is_changed = wanted != self.watched;
         if is_changed {
@@ -161,7 +162,7 @@ impl NfsNames {
 
     fn read_numbers(&mut self) {
         self.numbers.clear();
-        for (number, path) in numbers(&std::fs::read(NUMBERS).unwrap_or_default()) {
+        for (number, path) in numbers(&read_lines(NUMBERS, TABLE).unwrap_or_default()) {
             let mount = self.mounts.containing(&path);
             if !mount.is_some_and(|mount| self.watched.iter().any(|watched| watched.device == mount.device)) {
                 continue;

@@ -4,6 +4,7 @@
 use crate::clock::monotonic_ns;
 use crate::failure::Failure;
 use crate::instance::Instance;
+use crate::limited::{beginning, RECORD};
 use crate::tracefs::read;
 use iolab_core::tracefs::format::Layout;
 use iolab_core::tracefs::merge::Merge;
@@ -129,9 +130,10 @@ impl Rings {
     fn look(&mut self) -> Result<u64, Failure> {
         let mut fresh = 0;
         for ring in &mut self.rings {
-            let mut text = String::new();
-            let read = ring.stats.seek(SeekFrom::Start(0)).and_then(|_| ring.stats.read_to_string(&mut text));
-            read.map_err(|error| Failure::not_possible(format!("reading a ring's statistics failed: {error}")))?;
+            let text = ring.stats.seek(SeekFrom::Start(0)).and_then(|_| beginning(&mut ring.stats, RECORD));
+            let text =
+                text.map_err(|error| Failure::not_possible(format!("reading a ring's statistics failed: {error}")))?;
+            let text = String::from_utf8_lossy(&text);
             let value = |key: &str| {
                 let line = text.lines().find_map(|line| line.strip_prefix(key))?;
                 line.trim_start_matches(':').trim().parse::<u64>().ok()

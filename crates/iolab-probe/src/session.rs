@@ -7,6 +7,7 @@ use crate::clock::{cpu_ns, monotonic_ns, Anchor};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::instance::remove_stale;
+use crate::limited::{read_text, RECORD, TABLE};
 use crate::memory::return_free_pages;
 use crate::nfs::NfsSource;
 use crate::output::Output;
@@ -36,7 +37,7 @@ const MOST: u64 = 512 << 20;
 /// Ring size per processor: the requested size, or two seconds of a fast disk if memory allows.
 pub fn ring_kib(settings: &Settings) -> u64 {
     let processors = processors();
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = read_text("/proc/meminfo", TABLE).unwrap_or_default();
     let total =
         memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse::<u64>().ok());
     let most = MOST.min(total.unwrap_or(1 << 20) * 1024 / SHARE) / processors;
@@ -61,6 +62,8 @@ struct Session {
     traced: Vec<Traced>,
     counters: Option<Counters>,
     samples: u64,
+    /// Readings of counters since the output was full.
+    left_out: u64,
     anchor: Anchor,
     output: Output,
     /// Up to this time, everything was reported.
@@ -97,7 +100,16 @@ impl Session {
         }
         let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::start);
         let reported_ns = anchor.monotonic_ns;
-        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), reported_ns, untrimmed_s: 0 })
+        Ok(Self {
+            traced,
+            counters,
+            samples: 0,
+            left_out: 0,
+            anchor,
+            output: Output::start(),
+            reported_ns,
+            untrimmed_s: 0,
+        })
     }
 
     fn hello(&self) {
@@ -115,7 +127,7 @@ impl Session {
             .collect();
         let covered: Map<String, Value> =
             self.traced.iter().map(|traced| (traced.name().to_owned(), json!(traced.covered_ns()))).collect();
-        let kernel = |file: &str| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).unwrap_or_default();
+        let kernel = |file: &str| read_text(Path::new("/proc/sys/kernel").join(file), RECORD).unwrap_or_default();
         let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
         self.output.words(
             Kind::Hello,
@@ -141,8 +153,11 @@ impl Session {
             }
             let tick = now >= tick_ns;
             let more = self.round(tick, false)?;
-            if tick {
+            // with a full output, the next report covers this second as well
+            if tick && !self.output.is_full() {
                 self.tick(now);
+            }
+            if tick {
                 tick_ns += (now.saturating_sub(tick_ns) / 1_000_000_000 + 1) * 1_000_000_000;
             }
             if self.output.is_closed() {
@@ -178,7 +193,17 @@ impl Session {
 
     fn sample(&mut self) {
         let Some(counters) = &mut self.counters else { return };
+        // with a slow reader, readings are left out and counted; memory does not grow
+        if self.output.is_full() {
+            self.left_out += 1;
+            return;
+        }
         let now = monotonic_ns();
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            let words = "readings of all counters were left out because the reader of the frames was slow";
+            counters.missed.push(("counters", Some(left_out), words));
+        }
         counters.read(self.anchor.realtime(now));
         self.samples += 1;
         for payload in counters.payloads() {
@@ -213,7 +238,7 @@ impl Session {
             return_free_pages();
         }
         let (events, lost) = self.counts();
-        let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let resident = read_text("/proc/self/statm", RECORD).unwrap_or_default();
         let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
         let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u64;
         // flushing takes time: only clocks of the same moment show whether one was set since the anchor

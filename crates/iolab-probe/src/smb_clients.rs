@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients of Samba: it has one process per connection; the peer of that process's socket is the client.
 
+use crate::limited::{read_lines, TABLE};
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -82,7 +83,7 @@ fn look(process: &Path) -> Option<Option<IpAddr>> {
         .collect();
     let texts: Vec<String> = ["net/tcp", "net/tcp6"]
         .iter()
-        .map(|name| std::fs::read_to_string(process.join(name)).unwrap_or_default())
+        .map(|name| String::from_utf8(read_lines(process.join(name), TABLE).unwrap_or_default()).unwrap_or_default())
         .collect();
     let sockets: Vec<Socket> = texts.iter().flat_map(|text| text.lines()).filter_map(socket).collect();
     let listening = sockets.iter().filter(|socket| socket.state == LISTENING).map(|socket| socket.port);

@@ -3,6 +3,7 @@
 //! server.
 
 use crate::counts::{printed, Objects, Reading};
+use crate::limited::{read_whole, TABLE};
 use iolab_core::frames::samples::Samples;
 use std::io;
 
@@ -39,7 +40,7 @@ pub struct SmbMounts(Objects<{ FIELDS.len() }>);
 impl SmbMounts {
     /// Take a reading. Returns the number of lines that could not be read.
     pub fn read(&mut self, time_ns: i64, samples: &mut Samples) -> u64 {
-        match std::fs::read(PLACE) {
+        match read_whole(PLACE, TABLE) {
             Ok(text) => self.take(&text, time_ns, samples),
             // no module, thus no mounts
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(b"", time_ns, samples),

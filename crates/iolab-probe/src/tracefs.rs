@@ -2,6 +2,7 @@
 //! Mount point and files of tracefs.
 
 use crate::failure::Failure;
+use crate::limited::TABLE;
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
@@ -81,7 +82,7 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::io(path, &error);
     let mut file = std::fs::File::open(path).map_err(failed)?;
     let (mut text, mut part) = (Vec::new(), vec![0; 1 << 16]);
-    loop {
+    while text.len() < TABLE {
         match std::io::Read::read(&mut file, &mut part).map_err(failed)? {
             0 => break,
             bytes => text.extend_from_slice(&part[..bytes]),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Devices and processes, looked up in /sys and /proc.
 
+use crate::files::process_number;
+use crate::limited::{read_beginning, read_text, RECORD};
 use iolab_core::block::{Device, Process, World};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -79,7 +81,7 @@ impl Machine {
         if let Some(slave) = std::fs::read_dir(directory.join("slaves")).ok()?.flatten().next() {
             return Some(slave.file_name().to_string_lossy().into_owned());
         }
-        let file = std::fs::read_to_string(directory.join("loop/backing_file")).ok()?;
+        let file = read_text(directory.join("loop/backing_file"), RECORD).ok()?;
         let device = nix::sys::stat::stat(file.trim_end()).ok()?.st_dev;
         let on = number_of(device);
         // a file system without its own device (tmpfs) shows the I/O nowhere else
@@ -124,8 +126,7 @@ impl Machine {
     }
 
     fn process_of(&self, thread: u32) -> Option<u32> {
-        let status = std::fs::read_to_string(self.proc.join(format!("{thread}/status"))).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+        process_number(&read_beginning(self.proc.join(format!("{thread}/status")), RECORD).ok()?)
     }
 
     fn report(&mut self, pid: u32, name: &[u8]) {
@@ -133,8 +134,8 @@ impl Machine {
             return;
         }
         self.reported.insert(pid);
-        let mut command = std::fs::read(self.proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
-        command.truncate(COMMAND);
+        let path = self.proc.join(format!("{pid}/cmdline"));
+        let mut command = read_beginning(path, COMMAND).unwrap_or_default();
         while command.last() == Some(&0) {
             command.pop();
         }
@@ -146,7 +147,7 @@ impl Machine {
 
 /// `MAJOR:MINOR` in a file.
 fn number_in(path: &Path) -> Option<u32> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_text(path, RECORD).ok()?;
     let (major, minor) = text.trim().split_once(':')?;
     Some(number(major.parse().ok()?, minor.parse().ok()?))
 }
@@ -167,7 +168,7 @@ impl World for Machine {
     fn process(&mut self, thread: u32, name: &[u8]) -> Process {
         let pid = self.made.get(&thread).copied().or_else(|| self.process_of(thread));
         let own = pid.filter(|&pid| pid != thread).and_then(|pid| {
-            let mut name = std::fs::read(self.proc.join(format!("{pid}/comm"))).ok()?;
+            let mut name = read_beginning(self.proc.join(format!("{pid}/comm")), RECORD).ok()?;
             name.pop();
             Some(name)
         });

@@ -7,11 +7,14 @@ Failures are an OSError with the reason in `strerror`.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import io
 import mmap
 import os
+import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,37 +99,35 @@ def open_for_reading(path: Path) -> int:
     """A descriptor of a regular file. A FIFO, device or socket is refused, and nothing waits for
     its other end: RefusedFileError, an OSError.
 
-    A symbolic link is followed where it is this user's own, or where the file belongs to who made
-    the link: else it may lead to what its maker could not read. Raises OSError.
+    A symbolic link anywhere in the path is followed where root or this user made it, or where the
+    file that was opened belongs to who made the link: else it may lead to what its maker could not
+    read. The owner is that of the opened file, so that an exchange meanwhile changes nothing.
+    Raises OSError.
     """
     try:
-        return _regular(path, os.open(path, os.O_RDONLY | _SAFE | os.O_NOFOLLOW))
+        return _regular(path, _open(path, os.O_RDONLY | _SAFE))
     except OSError as error:
         if error.errno == errno.ENXIO:
             raise RefusedFileError(
                 errno.EINVAL, "is a socket, not a regular file", str(path)
             ) from None
-        if error.errno != errno.ELOOP:
-            raise
-    maker, status = path.lstat().st_uid, _target_of(path)
-    _check_regular(path, status)
-    if maker not in (os.geteuid(), status.st_uid):
-        raise RefusedFileError(
-            errno.EPERM, "is another user's link to a file that is not theirs", str(path)
-        )
-    return _regular(path, os.open(path, os.O_RDONLY | _SAFE))
+        raise
 
 
 def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
     """A descriptor of a regular file that is opened for writing or made, for `flags` such as
-    `O_APPEND | O_CREAT`.
+    `O_APPEND | O_CREAT`, in a folder opened as `open_folder` does.
 
-    Never through a symbolic link, nor to a file that has a second name elsewhere (link(2)): either
-    may be another's. Raises OSError.
+    Never through a symbolic link of that name, nor to a file that has a second name elsewhere
+    (link(2)): either may be another's. Raises OSError.
     """
+    folder = open_folder(path.parent)
     try:
-        descriptor = os.open(path, flags | _SAFE | os.O_NOFOLLOW, mode)
+        descriptor = os.open(
+            path.name, flags & ~os.O_TRUNC | _SAFE | os.O_NOFOLLOW, mode, dir_fd=folder
+        )
     except OSError as error:
+        error.filename = str(path)
         if error.errno == errno.ELOOP:
             raise OSError(
                 errno.ELOOP, "is a symbolic link, through which nothing is written", str(path)
@@ -136,14 +137,104 @@ def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
                 errno.EINVAL, "is a FIFO or a socket, not a regular file", str(path)
             ) from None
         raise
-    if os.fstat(_regular(path, descriptor)).st_nlink > 1:
-        os.close(descriptor)
-        raise OSError(
-            errno.EMLINK,
-            "has a second name elsewhere (a hard link): nothing is written there",
-            str(path),
-        )
+    finally:
+        os.close(folder)
+    try:
+        if os.fstat(_regular(path, descriptor)).st_nlink > 1:
+            raise OSError(
+                errno.EMLINK,
+                "has a second name elsewhere (a hard link): nothing is written there",
+                str(path),
+            )
+        if flags & os.O_TRUNC:  # not before: the content of a refused file stays
+            os.ftruncate(descriptor, 0)
+    except BaseException:
+        with suppress(OSError):
+            os.close(descriptor)
+        raise
     return descriptor
+
+
+def open_folder(path: Path) -> int:
+    """A descriptor of a directory, to be used as `dir_fd`. Links are followed as
+    `open_for_reading` does: RefusedFileError where another user's link leads to a directory that
+    is not theirs. Raises OSError."""
+    return _open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def make_folders(path: Path, mode: int = 0o777) -> None:
+    """Make a directory and its parents where they are missing; `mode` is that of the last. Never
+    below another user's link to a directory that is not theirs. Raises OSError."""
+    try:
+        os.close(open_folder(path))
+        return
+    except FileNotFoundError:
+        if path == path.parent:
+            raise
+    make_folders(path.parent)
+    folder = open_folder(path.parent)
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path.name, mode, dir_fd=folder)
+    finally:
+        os.close(folder)
+    os.close(open_folder(path))  # what was there is a directory
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there, from a folder opened as `open_folder` does. Raises OSError."""
+    try:
+        folder = open_folder(path.parent)
+    except FileNotFoundError:
+        return
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(path.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory and everything below it, following no link, from a folder opened as
+    `open_folder` does. Raises OSError."""
+    folder = open_folder(path.parent)
+    try:
+        shutil.rmtree(path.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file or directory between folders opened as `open_folder` does. Raises OSError."""
+    before = open_folder(source.parent)
+    try:
+        after = open_folder(target.parent)
+        try:
+            os.rename(source.name, target.name, src_dir_fd=before, dst_dir_fd=after)
+        finally:
+            os.close(after)
+    finally:
+        os.close(before)
+
+
+def folders_in(path: Path) -> list[Path]:
+    """Directories of a directory by name, links to directories too. Empty where there is none;
+    RefusedFileError where it or one of them is another user's link to a directory that is not
+    theirs. Raises OSError."""
+    try:
+        folder = open_folder(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            names = [(entry.name, entry.is_symlink()) for entry in entries if entry.is_dir()]
+    finally:
+        os.close(folder)
+    for name, is_link in names:
+        if is_link:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                os.close(open_folder(path / name))
+    return sorted(path / name for name, _ in names)
 
 
 @contextmanager
@@ -155,7 +246,7 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
     /proc/self/fd), so that other users of the directory cannot replace it by a link. `durable`:
     wait for the disk. Raises OSError.
     """
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    folder = open_folder(path.parent)
     temporary = f".{path.name}.{os.urandom(8).hex()}.tmp"
     try:
         descriptor = os.open(
@@ -169,7 +260,9 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
             if durable:
                 os.fsync(descriptor)
             os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, OSError) and str(error.filename or "/proc/").startswith("/proc/"):
+                error.filename = str(path)  # a full disk names the file that was meant
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             raise
@@ -207,13 +300,105 @@ def _regular(path: Path, descriptor: int) -> int:
     return descriptor
 
 
-def _target_of(link: Path) -> os.stat_result:
+class _OpenHow(ctypes.Structure):
+    """`struct open_how` of openat2(2)."""
+
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+_OPENAT2, _AT_FDCWD, _NO_SYMLINKS = 437, -100, 0x04
+_LINKS = 40
+"""Symbolic links that a path may have, as in path_resolution(7)."""
+_libc = ctypes.CDLL(None, use_errno=True)
+_PROC = os.stat("/proc").st_dev if os.path.isdir("/proc") else None  # noqa: PTH112, PTH116
+
+
+def _open(path: Path, flags: int) -> int:
+    """A descriptor of what a path leads to: by one call where no symbolic link is in it, else one
+    component at a time."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("embedded null byte")
+    sys.audit("open", str(path), None, flags)  # as os.open does
+    how = _OpenHow(flags, 0, _NO_SYMLINKS)
+    descriptor: int = _libc.syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_long(_AT_FDCWD),
+        ctypes.c_char_p(name),
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+    if descriptor >= 0:
+        return descriptor
+    number = ctypes.get_errno()
+    # before Linux 5.6, and where a container's filter does not know the call
+    if number in (errno.ELOOP, errno.ENOSYS, errno.EPERM, errno.EINTR):
+        return _open_by_components(path, flags)
+    raise OSError(number, os.strerror(number), str(path))
+
+
+def _open_by_components(path: Path, flags: int) -> int:
+    """As `_open`, each component opened in the descriptor of the one before."""
+    trusted, makers, links = {0, os.geteuid()}, set[int](), 0
+    pending = [part for part in reversed(str(path).split("/")) if part] or ["."]
+    here = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return link.stat()
+        while pending:
+            name = pending.pop()
+            there = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            try:
+                status = os.fstat(there)
+                if stat.S_ISLNK(status.st_mode):
+                    links += 1
+                    if links > _LINKS:
+                        raise RefusedFileError(errno.ELOOP, "is a symbolic link to itself")
+                    makers |= {status.st_uid} - trusted
+                    if status.st_dev != _PROC:
+                        target = os.readlink("", dir_fd=there)
+                        pending += [part for part in reversed(target.split("/")) if part]
+                        if target.startswith("/"):
+                            here = _exchange(here, os.open("/", os.O_PATH | os.O_CLOEXEC))
+                        if not pending:
+                            pending = ["."]
+                        continue
+                    # links of proc(5) are no text, and nobody can exchange them
+                    if pending:
+                        here = _exchange(here, os.open(name, os.O_PATH | _SAFE, dir_fd=here))
+                        continue
+                    follow = 0
+                elif pending:
+                    here, there = there, here
+                    continue
+                else:
+                    follow = os.O_NOFOLLOW
+                try:
+                    here = _exchange(here, os.open(name, flags | follow, dir_fd=here))
+                except OSError:
+                    # exchanged by a link since it was looked at
+                    if not stat.S_ISLNK(os.lstat(name, dir_fd=here).st_mode) or links >= _LINKS:
+                        raise
+                    links += 1
+                    pending.append(name)
+            finally:
+                os.close(there)
+        if makers - {os.fstat(here).st_uid}:
+            raise RefusedFileError(
+                errno.EPERM, "is another user's link to a file that is not theirs"
+            )
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise RefusedFileError(errno.ELOOP, "is a symbolic link to itself", str(link)) from None
+        os.close(here)
+        error.filename = str(path)
         raise
+    return here
+
+
+def _exchange(before: int, after: int) -> int:
+    os.close(before)
+    return after
 
 
 def _check_regular(path: Path, status: os.stat_result) -> None:

@@ -224,6 +224,23 @@ def catalogue() -> list[Metric]:
     return [*_FIXED, *_declare().values()]
 
 
+LEAST_BEYOND = 10
+"""I/Os beyond a percentile below which it is the tail of a sample, not of the storage. As in the
+order statistics of any distribution, its rank then varies by more than a third."""
+
+
+def share_beyond(name: str) -> float | None:
+    """The share of I/Os that are beyond a percentile of latency, on its nearer side: 0.01 for p99
+    and p1, 0 for the minimum and the maximum. None for the median, and for any other metric."""
+    match = _SUMMARY.fullmatch(name)
+    if match is None or match[3] in ("mean", "stddev"):
+        return None
+    if match[4] is None:
+        return 0.0
+    percent = float(match[4])
+    return None if percent == 50 else min(percent, 100 - percent) / 100
+
+
 def percentile_name(percent: float) -> str:
     """`p99`, `p99.9`: the last word of a percentile's metric."""
     return f"p{percent:.6f}".rstrip("0").rstrip(".")

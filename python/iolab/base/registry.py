@@ -21,6 +21,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "format": {
         "fio-json": "iolab.formats.fio.json_output:FioJson",
         "fio-terse": "iolab.formats.fio.terse:FioTerse",
+        "fio-text": "iolab.formats.fio.text_output:FioText",
         "fio-log": "iolab.formats.fio.log:FioLog",
         "iostat-json": "iolab.formats.iostat.json_output:IostatJson",
         "iostat-text": "iolab.formats.iostat.text_output:IostatText",

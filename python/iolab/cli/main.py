@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 import select
 import sys
 from collections.abc import Iterator
@@ -245,9 +246,10 @@ def run(args: list[str]) -> int:
         say(*(words.split("\n") if isinstance(error, StudyError) else [words]))
         return error.exit_code
     except OSError as error:
-        if debug or error.filename is None:
+        if debug or error.errno is None:
             raise
-        say(f"iolab: {error.filename}: {error.strerror}")
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        say(f"iolab: {place}{error.strerror}")
         return 1
 
 

@@ -12,7 +12,6 @@ from iolab.base import registry
 from iolab.base.errors import FormatError
 
 from .core.tables import Format
-from .fio.messages import NORMAL_OUTPUT, is_normal_output
 
 _HEAD = 65536
 """Bytes that formats are shown: enough for messages before the JSON, and for any header."""
@@ -81,8 +80,6 @@ def read(data: bytes, where: str) -> tuple[str, Any]:
     Raises FormatError for a file of no known format, and what the format's own `read` raises.
     """
     name = detect(data, where.rsplit("/", 1)[-1])
-    if name is None and is_normal_output(data):
-        raise FormatError(NORMAL_OUTPUT, where=where)
     if name is None:
         names = ", ".join(registry.names("format"))
         raise FormatError("no known format", where=where, hint=f"iolab reads {names}")

@@ -19,11 +19,12 @@ from iolab.base.stats.power import blocks_needed, detectable
 from iolab.base.verdict import Level, Reason, Verdict
 from iolab.studies.compare.axes import Layout, parse_where
 from iolab.studies.compare.compare import compare
-from iolab.studies.compare.model import Cell, Comparison
+from iolab.studies.compare.model import TAIL, Cell, Comparison
 from iolab.studies.compare.render.matrix import render_matrix
 from iolab.studies.compare.rules.check import check
 from iolab.studies.compare.rules.rules import parse_rule
 from iolab.studies.results.evidence.model import Observation, Run
+from support.extremes import LONGEST_QUEUE
 from support.golden import Golden
 from support.narrow import present
 from support.report_data import run as hand_made
@@ -317,27 +318,27 @@ def test_shares_are_compared_in_points() -> None:
     assert "-50.0 points" in registry.load("renderer", "text")().render(comparison)
 
 
-def test_extremes_are_decided_by_the_exact_test_alone() -> None:
+def test_metrics_without_a_distribution_are_decided_by_the_exact_test_alone() -> None:
     values = [
         run(
             variant,
             0.01 * factor * (1 + block / 100),
             block=block,
-            metric="write.lat.max",
+            metric=LONGEST_QUEUE.name,
             unit="s",
         )
         for block in range(1, 6)
         for variant, factor in (("master", 1), ("project", 3))
     ]
-    change = only(compare(values, "write.lat.max")).change
+    change = only(compare(values, LONGEST_QUEUE.name)).change
     assert change is not None
     assert (change.p, change.decided) == (None, False)
     values += [
-        run(variant, 0.01 * factor, block=block, metric="write.lat.max", unit="s")
+        run(variant, 0.01 * factor, block=block, metric=LONGEST_QUEUE.name, unit="s")
         for block in (6, 7)
         for variant, factor in (("master", 1), ("project", 3))
     ]
-    change = only(compare(values, "write.lat.max")).change
+    change = only(compare(values, LONGEST_QUEUE.name)).change
     assert change is not None
     assert change.p == pytest.approx(2 / 128)
     assert change.decided is True
@@ -561,3 +562,63 @@ def test_cells_that_rise_and_fall_together_are_said_to_be_no_independent_evidenc
     checked = check(runs, [parse_rule("write.iops >= -5 %"), parse_rule("write.iops within 9 %")])
     assert [note.code for note in checked.notes] == ["shared-luck"]
     assert "shared-luck" not in {each.code for each in compare(study(), "write.iops").warnings}
+
+
+def with_ios(made: Run, ios: int) -> Run:
+    counted = Observation("write.ios", float(ios), "", "fio.json", "jobs[0].write.total_ios")
+    return dataclasses.replace(made, observations={**made.observations, "write.ios": counted})
+
+
+@pytest.mark.parametrize(
+    ("metric", "few", "is_tested"),
+    [
+        ("write.clat.p99.99", 400, False),
+        ("write.clat.p99", 999, False),
+        ("write.clat.p99", 1000, True),
+        ("write.clat.p99.9", 10_000, True),
+        ("write.clat.p1", 900, False),
+        ("write.clat.p50", 12, True),
+        ("write.clat.max", 10**9, False),
+        ("write.lat.min", 10**9, False),
+        ("write.lat.mean", 12, True),
+        ("write.iops", 12, True),
+    ],
+)
+def test_a_percentile_of_few_ios_is_the_tail_of_the_sample(
+    metric: str, few: int, is_tested: bool
+) -> None:
+    random = np.random.default_rng(4)
+    runs = [
+        with_ios(
+            run(variant, factor * math.exp(random.normal(0, 0.01)), block=block, metric=metric),
+            count,
+        )
+        for block in range(1, 7)
+        for variant, factor, count in (("a", 0.01, 10**6), ("b", 0.004, few))
+    ]
+    comparison = compare(runs, metric)
+    cell = only(comparison, "b")
+    change = present(cell.change)
+    assert change.value == pytest.approx(-0.6, abs=0.02)
+    assert change.decided is is_tested
+    assert (change.reason is None) is is_tested
+    rule = "<= 5 %" if metric != "write.iops" else ">= -5 %"
+    (outcome,) = check(runs, [parse_rule(f"{metric} {rule}")]).rules[0].cells
+    if is_tested:
+        assert change.low is not None
+        assert outcome.outcome != "inconclusive"
+    else:
+        assert (change.low, change.p, change.q, change.excluded) == (None, None, None, None)
+        assert "tail" in cell.footnotes
+        assert "tail of the sample" in registry.load("renderer", "text")().render(comparison)
+        assert (outcome.outcome, outcome.reason) == ("inconclusive", TAIL)
+        assert (outcome.low, outcome.p_pass) == (None, None)
+
+
+def test_runs_without_a_number_of_ios_are_compared_as_before() -> None:
+    runs = [
+        run(variant, factor * (1 + block / 1000), block=block, metric="write.clat.p99.99")
+        for block in range(1, 7)
+        for variant, factor in (("a", 0.01), ("b", 0.02))
+    ]
+    assert present(only(compare(runs, "write.clat.p99.99"), "b").change).decided

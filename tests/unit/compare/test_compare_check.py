@@ -18,6 +18,7 @@ from iolab.base.metrics import of
 from iolab.base.stats.margins import (
     holm,
     permutation_margin,
+    share_margin,
     sign_flip_margin,
     sign_margin,
     t_margin,
@@ -26,7 +27,7 @@ from iolab.base.verdict import Level
 from iolab.studies.compare.compare import compare
 from iolab.studies.compare.model import CONFOUNDED, NOT_ALTERNATING
 from iolab.studies.compare.render.check import REASONS, as_json, headline, render_check
-from iolab.studies.compare.rules.check import ONE_BLOCK, Check, Outcome, check
+from iolab.studies.compare.rules.check import NO_BLOCKS, ONE_BLOCK, Check, Outcome, check
 from iolab.studies.compare.rules.rules import Rule, parse_rule
 from iolab.studies.results.evidence.model import Run
 from support.depth import depth
@@ -363,3 +364,106 @@ def test_sessions_that_drift_are_called_different_only_where_they_alternate() ->
 def test_a_rule_is_written_as_it_is_read() -> None:
     assert str(Rule("write.iops", ">=", -5.0, "%")) == "write.iops >= -5 %"
     assert str(Rule("read.clat.p99", "<=", 10.0, "%")) == "read.clat.p99 <= +10 %"
+
+
+def blocks_of(changes: list[float], cells: int = 1) -> list[Run]:
+    """Pairs of runs with these changes, as fractions."""
+    return [
+        run(arm, 1000.0 * (1.0 if arm == "a" else 1 + change), block=block, jobs=jobs)
+        for block, change in enumerate(changes, 1)
+        for jobs in range(1, cells + 1)
+        for arm in ("a", "b")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "good", "bad", "outcome", "more"),
+    [
+        ("write.iops p10 >= -5 %", 28, 0, "inconclusive", 1),
+        ("write.iops p10 >= -5 %", 29, 0, "pass", None),
+        ("write.iops p10 >= -5 %", 44, 1, "inconclusive", 1),
+        ("write.iops p10 >= -5 %", 45, 1, "pass", None),
+        ("write.iops p10 >= -5 %", 5, 1, "inconclusive", 40),
+        ("write.iops p10 >= -5 %", 4, 2, "inconclusive", 55),
+        ("write.iops p10 >= -5 %", 3, 3, "fail", None),
+        ("write.iops p50 >= -5 %", 5, 0, "pass", None),
+        ("write.iops p90 <= -5 %", 0, 29, "pass", None),
+        ("write.iops min >= -5 %", 5, 0, "inconclusive", 1),
+        ("write.iops min >= -5 %", 6, 0, "pass", None),
+        ("write.iops min >= -5 %", 60, 1, "fail", None),
+        ("write.iops max <= +5 %", 6, 1, "pass", None),
+    ],
+)
+def test_a_rule_on_single_blocks_counts_those_that_break_it(
+    rule: str, good: int, bad: int, outcome: Outcome, more: int | None
+) -> None:
+    found = gate(blocks_of([0.01] * good + [-0.3] * bad), rule)
+    (cell,) = found.rules[0].cells
+    assert (cell.outcome, cell.more, cell.count) == (outcome, more, good + bad)
+    assert str(found.rules[0].rule) == rule
+    assert render_check(found, "text")
+
+
+@pytest.mark.parametrize("blocks", [10, 29, 60])
+def test_rules_on_a_share_of_blocks_err_at_most_as_often_as_stated(blocks: int) -> None:
+    """Stalls in a tenth of the blocks are at the bound of p10: passing and failing both err."""
+    random = np.random.default_rng(8)
+    counts = {"pass": 0, "fail": 0, "inconclusive": 0}
+    for _ in range(2000):
+        broken = int(random.binomial(blocks, 0.1))
+        test = share_margin(broken, blocks, 0.1)
+        counts["pass"] += test.above <= 0.05
+        counts["fail"] += test.below <= 0.05
+    assert counts["pass"] / 2000 <= 0.06
+    assert counts["fail"] / 2000 <= 0.06
+
+
+def test_rare_stalls_pass_a_rule_on_the_mean_and_not_one_on_the_blocks() -> None:
+    changes = [0.06] * 26 + [-0.3] * 4
+    rules = ("write.iops >= -5 %", "write.iops p10 >= -5 %", "write.iops min >= -5 %")
+    outcomes = [rule.outcome for rule in gate(blocks_of(changes), *rules).rules]
+    assert outcomes == ["pass", "inconclusive", "fail"]
+
+
+def test_every_pass_states_what_could_be_unseen_and_the_guarantee_its_assumptions() -> None:
+    found = gate(study(change=1.0), "write.iops >= -5 %")
+    (rule,) = found.rules
+    assert rule.outcome == "pass"
+    assert [cell.unseen for cell in rule.cells] == [pytest.approx(1 - 0.05 ** (1 / 6))] * 3
+    for style in ("text", "markdown", "junit"):
+        assert (
+            "a trouble in up to 39 % of runs (95 %), which none of 6 blocks shows"
+            in render_check(found, style)
+        )
+    assert "if blocks (or sessions) are independent and of one distribution" in render_check(
+        found, "text"
+    )
+    cells = as_json(found)["rules"][0]["cells"]
+    assert {cell["unseen"] for cell in cells} == {rule.cells[0].unseen}
+    undecided = gate(study(blocks=2), "write.iops >= +19 %").rules[0].cells[0]
+    assert (undecided.outcome, undecided.unseen) == ("inconclusive", None)
+
+
+def test_a_rule_on_blocks_needs_arms_that_took_turns() -> None:
+    found = gate(weeks("ABABABAB"), "write.iops p10 >= -5 %")
+    assert [cell.reason for cell in found.rules[0].cells] == [NO_BLOCKS]
+    assert found.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write.iops min <= 5 %",
+        "write.iops max >= 5 %",
+        "write.iops p10 within 5 %",
+        "write.iops p10 5 %",
+        "write.iops p70 >= 5 %",
+        "write.iops p10 <= 5 %",
+        "write.iops p0 >= 5 %",
+        "write.iops p100 >= 5 %",
+        "write.iops median >= 5 %",
+    ],
+)
+def test_rules_on_blocks_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_rule(text)

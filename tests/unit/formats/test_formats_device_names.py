@@ -26,6 +26,8 @@ from iolab.formats.core.device_names import NO_DISK, PARTITION, STACKED, UNKNOWN
         ("ada0 ada1 cd0 pass0", "ada0 ada1"),
         ("sda luks-ea06d19b-489f-4236-8918-c95c91e3417c fedora-swap fedora-root", "sda"),
         ("sda sdb mpatha mpathap1", "sda sdb"),
+        ("nvme0c0n1 nvme0n1", "nvme0n1"),
+        ("nvme0n1 nvme0n1p1 nvme0c0n1 nvme0c1n1 nvme1c0n2", "nvme0n1 nvme1c0n2"),
         ("fedora-swap fedora-root dm-3", "fedora-swap fedora-root"),
         ("sdc docker-253:1-4596-pool rhel7-root server:/export", "sdc"),
         ("sd1 sd10 sd100", "sd1 sd10 sd100"),
@@ -34,6 +36,20 @@ from iolab.formats.core.device_names import NO_DISK, PARTITION, STACKED, UNKNOWN
 )
 def test_disks_count_once(listed: str, counted: str) -> None:
     assert choose_devices(listed.split(), are_kernel_names=False).counted == tuple(counted.split())
+
+
+@pytest.mark.parametrize(
+    ("idle", "counted"),
+    [
+        ("nvme0n1 nvme0n1p1", "nvme0c0n1 nvme0c1n1"),
+        ("nvme0n1 nvme0n1p1 nvme0c1n1", "nvme0c0n1 nvme0c1n1"),
+        ("nvme0n1 nvme0n1p1 nvme0c0n1 nvme0c1n1", "nvme0n1"),
+        ("nvme0c1n1", "nvme0n1"),
+    ],
+)
+def test_paths_count_where_their_namespace_has_no_io(idle: str, counted: str) -> None:
+    listed = ["nvme0n1", "nvme0n1p1", "nvme0c0n1", "nvme0c1n1"]
+    assert choose_devices(listed, idle=idle.split()).counted == tuple(counted.split())
 
 
 def test_a_kernel_name_of_no_known_kind_is_a_disk() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that fio prints beside its results: ordinary notes, trouble, and its normal output."""
+"""Text that fio prints beside its results: ordinary notes, trouble."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iolab.base.errors import FormatError
 from iolab.base.verdict import Level
-from iolab.formats import detect
+from iolab.formats.detect import detect
 from iolab.formats.fio.json_output import FioJson
-from iolab.formats.fio.messages import is_normal_output, trouble_in
-from iolab.formats.fio.terse import FioTerse
+from iolab.formats.fio.messages import Messages, messages_in
 from iolab.studies.results.derive.derive import derive
 from iolab.studies.results.evidence.model import RunPlan
 from support.fio_files import job, output, write_run
@@ -59,7 +57,7 @@ Disk stats (read/write):
     ],
 )
 def test_ordinary_notes_are_no_trouble(text: str) -> None:
-    assert trouble_in(text) is None
+    assert messages_in(text) == Messages()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +73,55 @@ def test_ordinary_notes_are_no_trouble(text: str) -> None:
 )
 @pytest.mark.parametrize("around", ["", SYNC + "\n", BANNER, BANNER + REPORT])
 def test_trouble_is_found_among_notes(line: str, around: str) -> None:
-    assert trouble_in(f"{around}{line}\n{around}") == line
+    assert messages_in(f"{around}{line}\n{around}") == Messages(trouble=(line,))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fio: this platform does not support process shared mutexes, "
+        "forcing use of threads. Use the 'thread' option to get rid of this warning.",
+        "native_fallocate call failed: Operation not supported",
+        "fio: native_fallocate call failed: Operation not supported",
+        "fio: posix_fallocate fails: Invalid argument",
+        "fio: Any use of blockalign= turns off randommap",
+        "fio: multiple writers may overwrite blocks that belong to other jobs. This can cause verification failures.",
+        "fio: file f exceeds 32-bit tausworthe random generator.",
+        "fio: Switching to tausworthe64. Use the random_generator= option to get rid of this warning.",
+        "fio: Use the random_generator= option to switch to lfsr or tausworthe64.",
+        "fio: only root may flush block devices. Cache flush bypassed!",
+        "fio: cache invalidation of f failed: Invalid argument",
+        "fio: limiting mlocked memory to 64MiB",
+        "Option zero_buffers is deprecated",
+    ],
+)
+def test_notices_of_fio_are_no_trouble(tmp_path: Path, line: str) -> None:
+    assert messages_in(f"<vm> {line}\n{BANNER}") == Messages(notices=(f"<vm> {line}",))
+    assert _codes(tmp_path, f"{line}\n") == {"fio-notice": Level.OK}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Warning: Permanently added 'db1' (ED25519) to the list of known hosts.",
+        "sudo: unable to resolve host box",
+        "+ mkfs.ext4 -q /dev/sdb",
+        "3+0 records in",
+    ],
+)
+def test_text_of_other_programs_is_not_blamed_on_fio(tmp_path: Path, line: str) -> None:
+    assert messages_in(f"{line}\n{BANNER}") == Messages(others=(line,))
+    assert _codes(tmp_path, f"{line}\n") == {"other-text": Level.OK}
+    both = f"{line}\nfio: terminating on signal 2\n"
+    assert _codes(tmp_path, both) == {"other-text": Level.OK, "text-in-json": Level.SUSPECT}
+
+
+def _codes(place: Path, text: str) -> dict[str, Level]:
+    plan = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
+    write_run(place, text + output(job(jobs=1)), plan=plan)
+    verdict = derive(place, plan).verdict
+    codes = {"fio-notice", "other-text", "text-in-json"}
+    return {reason.code: reason.level for reason in verdict.reasons if reason.code in codes}
 
 
 def test_notes_leave_a_run_as_it_is(tmp_path: Path) -> None:
@@ -88,27 +134,12 @@ def test_notes_leave_a_run_as_it_is(tmp_path: Path) -> None:
     assert "'fio: terminating on signal 2'" in verdict.reasons[0].text
 
 
-def test_normal_output_names_the_option() -> None:
-    text = (BANNER + REPORT).encode()
-    assert is_normal_output(text)
-    assert is_normal_output(BANNER.encode())
-    for read in (FioJson().read, FioTerse().read, detect.read):
-        with pytest.raises(FormatError, match="--output-format=json"):
-            read(text, "result.txt")
-    assert not is_normal_output((BANNER + output(job())).encode())
-    assert not is_normal_output(b"one: two\n")
-
-
 @pytest.mark.parametrize("name", ["fio.json", "result.out"])
-def test_a_run_with_normal_output_alone_says_so(tmp_path: Path, name: str) -> None:
+def test_a_result_in_json_counts_more_than_its_text(tmp_path: Path, name: str) -> None:
     plan = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
     write_run(tmp_path, None, plan=plan)
-    (tmp_path / name).write_text(BANNER + REPORT)
-    verdict = derive(tmp_path, plan).verdict
-    assert verdict.level == Level.INVALID
-    assert f"{name} can't be used: is fio's normal output" in verdict.reasons[0].text
-    (tmp_path / name).rename(tmp_path / "result.out")
-    write_run(tmp_path, output(job(jobs=1)), plan=plan)
+    (tmp_path / name).write_text(BANNER + REPORT + output(job(jobs=1)))
+    assert detect((tmp_path / name).read_bytes(), name) == "fio-json"
     assert derive(tmp_path, plan).verdict.level == Level.OK
 
 
@@ -125,8 +156,8 @@ def test_against_fio_itself(tmp_path: Path, formats: str) -> None:
         stderr=subprocess.STDOUT,
         check=True,
     )
-    assert is_normal_output(done.stdout) == (formats == "normal")
+    assert detect(done.stdout, "out") == ("fio-text" if formats == "normal" else "fio-json")
     if formats != "normal":
         read = FioJson().read(done.stdout, "fio.json")
         assert "Starting 3 processes" in read.leading_text
-        assert trouble_in(read.leading_text) is None
+        assert messages_in(read.leading_text) == Messages()

@@ -27,7 +27,7 @@ class SimulatedHistory(History):
     """Twenty series with 1 % noise, one for each number of jobs."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.notes = path, []
         self.entries = [
             Entry(number, f"n{number}", "nightly", number * DAY, number * DAY, "", f"r{number}")
             for number in range(ENTRIES)
@@ -84,7 +84,7 @@ def test_changes_are_remembered_and_a_damaged_or_older_cache_is_not_used(
     history: SimulatedHistory, damage: str
 ) -> None:
     before = find_changes(history, [METRIC])
-    assert json.loads((history.path / CACHE_FILE).read_text())["version"] == 2
+    assert json.loads((history.path / CACHE_FILE).read_text())["version"] == 3
     if damage:
         (history.path / CACHE_FILE).write_text(damage)
     assert [course.noise for course in find_changes(history, [METRIC])] == [

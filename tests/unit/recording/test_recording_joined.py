@@ -146,7 +146,7 @@ def test_killed_while_maps_are_joined(
         elif step == "lines":
             patch.setattr(joining, "append_line", kill_after(ledger.append_line, 3))
         elif step == "files":
-            patch.setattr(Path, "unlink", kill_after(Path.unlink, 4))
+            patch.setattr(joining, "remove", kill_after(joining.remove, 4))
         else:
             patch.setattr(joining, "replacing", kill_after(layout.replacing, int(step)))
         with pytest.raises(Killed):

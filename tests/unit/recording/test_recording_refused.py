@@ -17,7 +17,7 @@ from iolab.base.errors import ResultsError
 from iolab.recordings.store.base import layout, metadata
 from iolab.recordings.store.base.metadata import Begun
 from iolab.recordings.store.read.recording import Recording
-from iolab.recordings.store.segments import sealing, segments
+from iolab.recordings.store.segments import hot, sealing, segments
 from iolab.recordings.store.write import retention
 from iolab.recordings.store.write.writer import PutOffError, RecordingWriter
 from support.recordings import SECOND, START, events, samples
@@ -58,7 +58,7 @@ def made(path: Path, clock: FakeClock, many: int = 6) -> RecordingWriter:
         (os, "listdir", "can't be listed"),
         (metadata, "write_json", "can't write what the recording is"),
         (retention, "_map", "can't apply its limits"),
-        (Path, "unlink", "can't remove an old segment"),
+        (retention, "remove", "can't remove an old segment"),
     ],
 )
 def test_limits_are_applied_the_next_time(
@@ -260,15 +260,15 @@ def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(
         writer.append_events(events(1000))
         writer.append_samples(samples(20))
         writer.loss("overrun", "block", START, START + 5, 7)
-        refuse, really = [1], Path.unlink
+        refuse, really = [1], hot.remove
 
-        def unlink(file: Path, **more: Any) -> None:
+        def remove(file: Path) -> None:
             if refuse and file == layout.hot_file(path, 1, "samples"):
                 refuse.pop()
                 full()
-            really(file, **more)
+            really(file)
 
-        monkeypatch.setattr(Path, "unlink", unlink)
+        monkeypatch.setattr(hot, "remove", remove)
         with pytest.raises(ResultsError, match="can't remove what was sealed"):
             writer.seal()
         writer.seal()

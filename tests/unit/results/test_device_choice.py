@@ -42,6 +42,36 @@ def values(result: Derived) -> dict[str, float]:
     }
 
 
+def multipath(**writes: float) -> str:
+    """Ten reports after the one since boot; a device that writes is 40 % busy."""
+    report = "Device  r/s  w/s  rkB/s  wkB/s  await  aqu-sz  %util\n" + "".join(
+        f"{name} 0.00 {rate:.2f} 0.00 {8 * rate:.2f} {rate and 1:.2f} 0.50 {40 if rate else 0:.2f}\n"
+        for name, rate in writes.items()
+    )
+    return "\n".join(f"01/02/24 10:00:{second:02}\n{report}" for second in range(11)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("rates", "iops", "util"),
+    [
+        ({"nvme0c0n1": 100, "nvme0n1": 100}, 100, 0.4),
+        ({"nvme0c0n1": 100, "nvme0n1": 0}, 100, 0.4),
+        ({"nvme0c0n1": 60, "nvme0c1n1": 40, "nvme0n1": 100}, 100, 0.4),
+        ({"sda": 100, "sdb": 0, "mpatha": 100}, 100, 0.4),
+        ({"sda": 50, "sdb": 50, "sdc": 30, "sdd": 0, "mpatha": 100, "mpathb": 30}, 130, 0.4),
+        ({"sda": 100, "sdb": 50, "mpatha": 100}, 150, 0.4),  # sdb is no path
+        ({"sda": 100, "sdb": 100, "dm-0": 200}, 200, 0.4),  # a stripe
+    ],
+)
+def test_several_paths_to_a_disk_count_once(
+    tmp_path: Path, rates: dict[str, float], iops: float, util: float
+) -> None:
+    means = values(derived(tmp_path, multipath(**rates)))
+    assert means["device.write.iops"] == pytest.approx(iops)
+    assert means["device.write.bw"] == pytest.approx(iops * 8 * 1024)
+    assert means["device.util"] == pytest.approx(util)
+
+
 def test_a_stack_is_counted_once_and_each_device_is_there(tmp_path: Path) -> None:
     result = derived(tmp_path, reports(11, *STACK, seconds=1))
     found = values(result)

@@ -17,6 +17,7 @@ from iolab.studies.results.imports.account import account
 from iolab.studies.results.imports.tree import import_files, import_tree
 from iolab.studies.results.open.results import Results
 from support.fio_files import iostat, job, output
+from support.fio_texts import HEADER, STATUS, report
 from support.imported_trees import check_account, import_results, put_result
 
 
@@ -300,18 +301,14 @@ def test_a_failed_import_leaves_nothing_that_blocks_the_next(
     assert import_tree(tmp_path / "tree", None, tmp_path / "out").runs == 1
 
 
-def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "out.txt").write_text(
-        "randread: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
-        "randread: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10.2k\n"
-    )
-    with pytest.raises(UsageError, match="--output-format=json"):
-        import_tree(tmp_path / "tree", None, tmp_path / "out")
-    put_result(tmp_path / "tree" / "fio.json")
-    assert import_tree(tmp_path / "tree", None, tmp_path / "out").files["normal-output"] == [
-        "out.txt"
-    ]
+def test_normal_output_of_fio_is_a_result(tmp_path: Path) -> None:
+    for variant, ios in (("a", 80_000), ("b", 90_000)):
+        (tmp_path / "tree" / variant).mkdir(parents=True)
+        (tmp_path / "tree" / variant / "out.txt").write_text(HEADER + report(ios=ios) + STATUS)
+    imported, results = import_results(tmp_path / "tree", tmp_path / "out", None)
+    assert imported.runs == 2
+    assert {run.variant: run.value("read.iops") for run in results.runs} == {"a": 8000, "b": 9000}
+    assert {run.verdict.level.value for run in results.runs} == {"OK"}
 
 
 # --- repetitions

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.base.errors import IolabError
 from iolab.studies.results.imports.layouts.inference import infer_layouts
 from iolab.studies.results.imports.layouts.path_columns import Sample
 from iolab.studies.results.imports.layouts.zfs_tests import read_config, result_name, suite_layout
 from iolab.studies.results.imports.tree import import_tree
 from iolab.studies.results.open.results import Results
 from support.fio_files import iostat, job, output
+from support.fio_texts import NEW
 
 RUN = "{sync_type}.{bs}-ios.{numjobs:int}-threads.{filesystems:int}-filesystems"
 COLLECTORS = ("zpool.iostat", "vmstat", "mpstat", "arcstat", "dstat", "perf", "prefetch")
@@ -129,17 +129,13 @@ def test_a_result_that_is_cut_off_leaves_the_others(tmp_path: Path) -> None:
     assert levels.count("INVALID") == 1
 
 
-def test_normal_output_of_fio_is_named(tmp_path: Path) -> None:
+def test_normal_output_of_fio_is_read(tmp_path: Path) -> None:
     """PERF_FIO_FORMAT=normal."""
     write_suite(tmp_path / "suite", 1.0, 0)
     for path in (tmp_path / "suite/perf_data").glob("*.fio.*"):
-        path.write_text(
-            "job: (g=0): rw=write, bs=(R) 8192B-8192B, ioengine=psync, iodepth=1\n"
-            "fio-3.33\nStarting 2 threads\njob: (groupid=0, jobs=2): err= 0: pid=1\n"
-        )
-    with pytest.raises(IolabError, match="normal output"):
-        import_tree(tmp_path / "suite", None, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        path.write_text(NEW)
+    import_tree(tmp_path / "suite", None, tmp_path / "out")
+    assert {run.value("read.iops") for run in Results(tmp_path / "out").runs} == {8000}
 
 
 _VALUES = st.recursive(

@@ -443,3 +443,20 @@ def test_an_inference_that_failed_says_so() -> None:
     found = infer_layouts(ids)
     assert found.layouts == ("{name1}_qd-{iodepth:int}.json",)
     assert len(found.doubts) == 1
+
+
+def test_numbers_at_the_end_count_repetitions_in_folders_with_own_names() -> None:
+    def samples(options_of: dict[str, str]) -> list[Sample]:
+        return [
+            Sample(f"{folder}/{name}-{number}", {"rw": options_of.get(str(number), rw)})
+            for folder, name, rw in (
+                ("t1-rand", "out-50rw32k.fio", "randrw"),
+                ("t1-reads", "reads-100", "randread"),
+                ("t2-rand", "out-50rw32k.fio", "randrw"),
+                ("t2-reads", "out-read32k.fio", "randread"),
+            )
+            for number in range(3)
+        ]
+
+    assert infer_layouts(samples({})).layouts == ("t{t:int}-{variant}/*-{repetition:int}",)
+    assert "repetition" not in " ".join(infer_layouts(samples({"2": "write"})).layouts)

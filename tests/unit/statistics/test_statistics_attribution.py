@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from iolab.base.errors import UsageError
-from iolab.cli.query.who import text
+from iolab.cli.query.who import Selection, text
 from iolab.recordings.ask.attribution import (
     Dimension,
     Rectangle,
@@ -227,7 +227,7 @@ def test_what_is_far_more_outside_is_named_as_well(tmp_path: Path) -> None:
     found = who(trace, "latency", Rectangle(low=10 * MS))
     process = next(each for each in found.dimensions if each.field == "process")
     assert [each.value for each in process.values[:2]] == ["a", "b"]
-    shown = text(found, parse("io.ops[latency]"), "t.csv", "10ms..1s", None)
+    shown = text(found, parse("io.ops[latency]"), "t.csv", Selection(Rectangle(), "10ms..1s"), None)
     assert any(
         line.startswith("b ") and line.split()[1:] == ["33.3", "%", "75.0", "%"] for line in shown
     ), shown
@@ -245,7 +245,9 @@ def test_values_that_would_print_as_zero_are_counted(tmp_path: Path) -> None:
     held.append(Event(time=0, latency=10_000, process="rare"))
     found = who(trace_of(held, tmp_path / "t.csv"), "latency", Rectangle(low=10 * MS))
     for top, names in ((None, ["b", "a"]), (3, ["b", "a", "rare"])):
-        lines = text(found, parse("io.ops[latency]"), "t.csv", "10ms..1s", top)
+        lines = text(
+            found, parse("io.ops[latency]"), "t.csv", Selection(Rectangle(), "10ms..1s"), top
+        )
         table = lines[[line.startswith("process") for line in lines].index(True) + 1 :]
         assert sorted(line.split()[0] for line in table if "%" in line) == sorted(names)
         assert ("and 1 more" in table) == (top is None)

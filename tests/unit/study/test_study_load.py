@@ -364,3 +364,18 @@ befor = "true"
         key for _, key, _, _ in found
     }
     golden("study/load-near-misses", as_lines(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[study]\nname = "x"\noptions = {a = 1\n', ":3:17: not valid TOML"),
+        ("[study]\nname = x\n", ":2:8: not valid TOML"),
+        ('[study]\nname = "x"\n\n[variant.xfs]\nx = 1\n', ":4: variant: is unknown"),
+        ('[study]\nname = "x"\n\n[[variant.xfs]]\nx = 1\n', ":4: variant: is unknown"),
+    ],
+)
+def test_an_error_names_its_own_place(text: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError) as caught:
+        read(tmp_path, text)
+    assert place in str(caught.value)

@@ -178,11 +178,18 @@ def test_names_that_may_mean_another_disk_are_refused_with_a_better_one(
 
 
 @pytest.mark.parametrize(
-    "named",
-    ["/dev/disk/by-id/gone", "/etc/passwd", "/dev", "/dev/null", "sdb", "/dev/disk", "/tmp/sdb"],
+    ("named", "message"),
+    [
+        *(
+            (name, "does not exist")
+            for name in ("/dev/disk/by-id/gone", "/etc/passwd", "/dev/null", "sdb", "/tmp/sdb")
+        ),
+        *((name, "is not a block device") for name in ("/dev", "/dev/disk")),
+    ],
 )
-def test_what_is_no_device_is_said_to_be_none(host: FakeHost, named: str) -> None:
-    with pytest.raises(RunError, match="not a block device"):
+def test_a_name_of_no_device_is_refused(host: FakeHost, named: str, message: str) -> None:
+    """The host of these tests has directories, and no file below /etc and /tmp."""
+    with pytest.raises(RunError, match=message):
         check(host, named)
 
 

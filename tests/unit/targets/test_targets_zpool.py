@@ -334,7 +334,7 @@ def test_refusals(tmp_path: Path) -> None:
         ({"build": "9.9"}, r"has no OpenZFS 9\.9.*2\.1, 2\.3"),
         ({"devices": "/dev/vdb"}, "takes 2 devices"),
         ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is not a stable name"),
-        ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is not a block device"),
+        ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "does not exist"),
     ):
         with pytest.raises(RunError, match=words):
             make(zfs, tmp_path, **wrong).open(1)

@@ -473,6 +473,7 @@ export interface HistorySeries {
 	values: number[];
 	runs: number[];
 	changes: MeanChange[];
+	trend: SeriesTrend | null;
 	noise_changes: NoiseRatio[];
 }
 
@@ -977,6 +978,22 @@ export interface SeriesAnswer {
 	losses: LossesOfKind[];
 	kind: "series";
 	values: (number | null)[];
+}
+
+/**
+ * A steady trend of a series: its change from entry `first` to entry `last` with its 95 %
+ * interval, in `unit`. Changes of the mean are then of what it leaves.
+ */
+export interface SeriesTrend {
+	change: number;
+	low: number;
+	high: number;
+	unit: string;
+	improves: boolean | null;
+	p: number;
+	q: number;
+	first: number;
+	last: number;
 }
 
 /**

@@ -12,7 +12,7 @@ const MOST_POINTS = 250;
 const LABEL_WIDTH = 90;
 const MARK_WIDTH = 16;
 
-/** The values of a series over its results, with the mean of each stretch and a line where it changed. */
+/** The values of a series over its results, with the mean or trend of each stretch and a line where it changed. */
 export function HistoryChart(given: {
 	answer: HistoryAnswer;
 	series: HistorySeries;
@@ -72,9 +72,10 @@ export function HistoryChart(given: {
 							</title>
 						</circle>
 					))}
-				{stretches(values, means).map(({ from, until, mean }) => (
-					<line key={from} class="mean" x1={x(from - 0.5)} x2={x(until - 0.5)} y1={y(mean)} y2={y(mean)} />
-				))}
+				{stretches(values, means).map(({ from, until, mean }) => {
+					const [start, end] = lineEnds(mean, (until - from) / (values.length - 1), series.trend);
+					return <line key={from} class="mean" x1={x(from - 0.5)} x2={x(until - 0.5)} y1={y(start)} y2={y(end)} />;
+				})}
 				{labelPlaces(values.length, width - LEFT - RIGHT, means).map((place) => (
 					<text key={place} x={x(place)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
 						{cut(label(place))}
@@ -130,6 +131,17 @@ export function stretches(
 		const part = values.slice(from, until);
 		return { from, until, mean: part.reduce((sum, value) => sum + value, 0) / Math.max(1, part.length) };
 	});
+}
+
+/** Where the line of a stretch begins and ends: at its mean, or with its share of the trend of the series around it. */
+export function lineEnds(mean: number, share: number, trend: HistorySeries["trend"]): [number, number] {
+	if (!trend) return [mean, mean];
+	if (trend.unit === "%") {
+		const half = (1 + trend.change / 100) ** (share / 2);
+		return [mean / half, mean * half];
+	}
+	const half = (trend.change / (trend.unit === "points" ? 100 : 1)) * (share / 2);
+	return [mean - half, mean + half];
 }
 
 /** Places with a label: the first after each change, then the first and the last, as far as there is room. */

@@ -20,6 +20,12 @@ export function changeWords(change: Change): string {
 	return `${signedWords(change.change)} ${change.unit} [${signedWords(change.low)}, ${signedWords(change.high)}]`;
 }
 
+/** "trend −9.5 % [−10, −9] from n0 to n19": a steady slope over all results. */
+export function trendWords(trend: NonNullable<HistorySeries["trend"]>, label: (entry: number) => string): string {
+	const [change, low, high] = [trend.change, trend.low, trend.high].map(signedWords);
+	return `trend ${change} ${trend.unit} [${low}, ${high}] from ${label(trend.first)} to ${label(trend.last)}`;
+}
+
 /** Whether a change is for the better or the worse, "" where that is not known. */
 export const toneOf = (change: Change): "better" | "worse" | "" =>
 	"ratio" in change || change.improves === null ? "" : change.improves ? "better" : "worse";
@@ -88,10 +94,11 @@ export function HistoryPage({ name }: { name: string }) {
 /** How many series changed, over which series q is, and how many are left out. */
 export function summaryWords({ entries, series, of, left }: HistoryAnswer): string {
 	const changed = series.filter((each) => each.changes.length > 0).length;
+	const trending = series.filter((each) => each.trend !== null).length;
 	const noisy = series.filter((each) => each.noise_changes.length > 0).length;
 	const words = [
 		`${countWords(entries.length, "result")}, ${countWords(of, "series", "series")}.`,
-		`${changed === 0 ? "None" : changed} with a significant change of the mean, ${noisy === 0 ? "none" : noisy} of the noise`,
+		`${changed === 0 ? "None" : changed} with a significant change of the mean, ${trending === 0 ? "none" : trending} with a trend, ${noisy === 0 ? "none" : noisy} with a change of the noise`,
 		"(q ≤ 0.05 over all of these series).",
 		left > 0 ? `${countWords(left, "series", "series")} not shown; iolab history show has all.` : "",
 	];
@@ -110,6 +117,7 @@ function Series({ answer, series }: { answer: HistoryAnswer; series: HistorySeri
 		<figure class={`series ${change ? "open" : ""}`}>
 			<figcaption>{cellWords(series.variant, series.factors)}</figcaption>
 			<HistoryChart answer={answer} series={series} changes={changes} choose={choose} />
+			{series.trend && <p class="trend">{trendWords(series.trend, (entry) => labels.get(entry) ?? String(entry))}</p>}
 			{changes.length > 0 && (
 				<ul class="changes">
 					{changes.map((each, place) => (

@@ -262,8 +262,6 @@ pub enum Entry {
     },
     /// Not a file (a pipe, a socket, a terminal).
     Other,
-    /// Could not be determined in the round with this number; tried again in a later round.
-    Unsure(u64),
 }
 
 /// A table of descriptors.
@@ -320,7 +318,7 @@ impl Table {
             Some(Entry::File { description, .. }) => {
                 self.set(to, Entry::File { description, close_on_exec: Some(on_exec) });
             }
-            Some(entry @ (Entry::Other | Entry::Unsure(_))) => self.set(to, entry),
+            Some(Entry::Other) => self.set(to, Entry::Other),
             None => self.close(to),
         }
     }
@@ -341,7 +339,7 @@ impl Table {
                 description.state.borrow_mut().hidden = true;
                 false
             }
-            Entry::Other | Entry::Unsure(_) => false,
+            Entry::Other => false,
         };
         let entries = self.entries.iter().filter(|(_, entry)| kept(entry));
         // an io_uring does not survive exec

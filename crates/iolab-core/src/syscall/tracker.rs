@@ -59,9 +59,10 @@ pub struct Tracker {
     excluded: HashSet<u32>,
     counts: Counts,
     seen: Vec<SeenName>,
-    rounds: u64,
     /// Descriptors without a name that were read again in this round.
     reread: HashSet<(u32, u32)>,
+    /// Descriptors that /proc did not show in this round; read again in a later round.
+    unreadable: HashSet<(u32, u32)>,
     horizon: Horizon,
     reads: ProcReads,
     /// End of the records: results of later reads of /proc cannot be confirmed.
@@ -149,8 +150,8 @@ impl Tracker {
         let cut = round.partition_point(|timed| timed.time_ns <= horizon_ns);
         let namings = self.align(&round[..cut], horizon_ns);
         let mut namings = namings.into_iter().peekable();
-        self.rounds += 1;
         self.reread.clear();
+        self.unreadable = HashSet::new();
         let later = OnceCell::new();
         for (index, record) in round[..cut].iter().enumerate() {
             self.confirm(record.time_ns, emit_io);
@@ -269,6 +270,7 @@ impl Tracker {
         match call {
             Call::Close => {
                 table.borrow_mut().close(args[0] as u32);
+                self.unreadable.remove(&(pid, args[0] as u32));
                 self.start.touch(pid, args[0] as u32, time_ns);
                 return;
             }
@@ -310,8 +312,6 @@ impl Tracker {
     ) {
         let described = match table.borrow().get(number) {
             None => None,
-            Some(Entry::Unsure(round)) if *round == self.rounds => return,
-            Some(Entry::Unsure(_)) => None,
             Some(Entry::Other) => return,
             Some(Entry::File { description, .. }) => {
                 let open = description.is_nameless() && description.read_state.get() != ReadState::Pending;
@@ -325,7 +325,7 @@ impl Tracker {
         if let Some(description) = described {
             return self.read_file(task, number, &description, proc);
         }
-        if !self.start.ready(time_ns) {
+        if !self.start.ready(time_ns) || self.unreadable.contains(&(pid, number)) {
             return;
         }
         // no recorded open: received from another process, or not a file
@@ -340,7 +340,11 @@ impl Tracker {
                 (Entry::File { description: Rc::clone(&description), close_on_exec }, Some((description, seen)))
             }
             // unknown now, maybe known later: a file is not excluded permanently
-            None => (Entry::Unsure(self.rounds), None),
+            // it is not stored in the table: a program may use any number that is not open
+            None => {
+                self.unreadable.insert((pid, number));
+                return;
+            }
         };
         table.borrow_mut().set(number, entry);
         if let Some((description, seen)) = read {

@@ -598,3 +598,21 @@ fn reused_inode_numbers_are_distinguished() {
     assert_eq!(settle(&[first.clone(), second.clone()], &file("/renamed")), None, "either may have been renamed");
     assert_eq!(settle(std::slice::from_ref(&first), &file("/renamed")), Some(first), "its name when it was opened");
 }
+
+#[test]
+fn descriptors_that_do_not_exist_are_not_kept() {
+    let (mut kernel, mut tracker) = (Kernel::new(), Tracker::default());
+    let task = *kernel.tables.keys().next().unwrap();
+    for number in 1000..3000 {
+        kernel.now += STEP_NS;
+        let args = [number, 0, 0, 0];
+        for record in [Record::Enter { call: Call::Read, args }, Record::Exit { call: Call::Read, returned: -9 }] {
+            tracker.record(Timed { time_ns: kernel.now, task, record });
+        }
+        let until_ns = kernel.now;
+        tracker.round(until_ns, &mut kernel, &mut |_| panic!("no I/O"));
+    }
+    let thread = tracker.tasks.known(task).expect("a known task");
+    assert!(thread.table.borrow().len() < 10, "{}", thread.table.borrow().len());
+    assert!(tracker.unreadable.len() <= 1);
+}

@@ -74,6 +74,38 @@ def sign_flip_margin(values: Values, bound: float) -> MarginTest:
     return _shares(signed_sums(size), total, slack, drawn=len(pairs) > ALL_SIGNS_UP_TO)
 
 
+def share_margin(broken: int, count: int, share: float) -> MarginTest:
+    """Exact tests of the share of blocks that break a bound, of which `broken` of `count` do.
+
+    A quantile keeps a bound where at most that share of blocks breaks it, so that no distribution of
+    their values is assumed: `above` is the p value of "more than the share break it", `below` that
+    of "at most the share does".
+
+    Source: Clopper & Pearson (1934), "The use of confidence or fiducial limits illustrated in the
+    case of the binomial".
+    """
+    fewer = float(special.bdtr(broken, count, share))
+    more = 1.0 if broken == 0 else float(special.bdtrc(broken - 1, count, share))
+    return MarginTest(fewer, more)
+
+
+def unseen_share(count: int, confidence: float = 0.95) -> float:
+    """The largest share of blocks with a trouble that none of `count` blocks shows, at the
+    confidence: about 3 / count.
+
+    Source: Hanley & Lippman-Hand (1983), "If nothing goes wrong, is everything all right?".
+    """
+    return 1 - (1 - confidence) ** (1 / count) if count else 1.0
+
+
+def blocks_for_share(broken: int, share: float, level: float, most: int = 1000) -> int | None:
+    """Blocks at which `share_margin` with that many broken ones says that the bound is kept; None
+    above `most`."""
+    return next(
+        (n for n in range(broken + 1, most + 1) if special.bdtr(broken, n, share) <= level), None
+    )
+
+
 def permutation_margin(first: Values, second: Values, bound: float) -> MarginTest:
     """Exact one-sided tests of the difference of two arms (second minus first) over session means.
 

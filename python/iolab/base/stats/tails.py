@@ -18,6 +18,13 @@ from scipy import special
 
 from iolab import _core
 
+LEAST_BEYOND = 10
+"""I/Os of a repetition beyond a quantile, in half of the repetitions, for an interval of it."""
+
+LEAST_SHARE = 0.5
+"""Effective repetitions among the I/Os beyond a quantile, as a share of all, for an interval of it.
+Where the stalls of few repetitions make a tail, drawing repetitions says little about it."""
+
 Histogram = tuple[Sequence[int] | NDArray[np.uint32], Sequence[int] | NDArray[np.uint64]]
 """(ascending grid indices, counts) of one repetition."""
 
@@ -47,8 +54,10 @@ def pooled_quantiles(
 
     Returns:
         (value, low, high) per quantile, in the grid's unit (nanoseconds); the value is the upper
-        bound of a bucket. low and high are None for a single repetition, and all three where
-        nothing was counted.
+        bound of a bucket. low and high are None for a single repetition, and where the interval
+        would cover the truth less often than stated: with fewer than `LEAST_BEYOND` I/Os beyond the
+        quantile in most repetitions, or most of those in few (`LEAST_SHARE`); the median always has
+        them. All three are None where nothing was counted.
 
     Source: Efron & Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 12; for
     few values Hesterberg (2015), "What Teachers Should Know About the Bootstrap", section 3.3.
@@ -87,8 +96,26 @@ def pooled_quantiles(
         lows, highs = np.expm1(np.maximum(middle - half, 0.0)), np.expm1(middle + half)
     return [
         (value, min(float(low), value), max(float(high), value))
-        for value, low, high in zip(values, lows, highs, strict=True)
+        if _is_covered(table, quantile)
+        else (value, None, None)
+        for quantile, value, low, high in zip(quantiles, values, lows, highs, strict=True)
     ]
+
+
+def _is_covered(table: NDArray[np.int64], quantile: float) -> bool:
+    """Whether the interval of a quantile has about its stated coverage, by the counts of each
+    repetition (shape (repetitions, buckets))."""
+    if quantile == 0.5:
+        return True
+    counts = table.sum(axis=1)
+    beyond = np.minimum(quantile, 1 - quantile) * counts
+    if 2 * int((beyond >= LEAST_BEYOND * (1 - 1e-9)).sum()) < len(table):
+        return False
+    total = table.sum(axis=0)
+    place = int(np.searchsorted(np.cumsum(total), math.ceil(quantile * int(total.sum()))))
+    far = table[:, place:] if quantile > 0.5 else table[:, : place + 1]
+    shares = far.sum(axis=1) / np.maximum(counts, 1)
+    return bool(shares.sum() ** 2 >= LEAST_SHARE * len(table) * (shares**2).sum())
 
 
 def _check(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

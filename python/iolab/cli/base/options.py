@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from .output import on_terminal, redraw
+from .output import on_terminal, redraw, say
 
 if TYPE_CHECKING:
     from iolab.api import Opened, OpenedSeveral
@@ -174,10 +174,35 @@ def names_option(function: Decorated) -> Decorated:
 
 def open_results(*paths: Path) -> Opened:
     """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
-    is read."""
+    is read. `-` is a fio result on standard input."""
     from iolab.api import open_results as opened
 
-    return opened(*paths, progress=draw_bar)
+    return opened(*map(from_standard_input, paths), progress=draw_bar)
+
+
+def from_standard_input(path: Path) -> Path:
+    """The path; of `-`, a file with what standard input has, which goes with the process.
+
+    UsageError where standard input has nothing.
+    """
+    if str(path) != "-":
+        return path
+    from iolab.base.errors import UsageError
+
+    if sys.stdin.isatty():
+        say("paste what fio printed, then press Enter and Ctrl-D")
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise UsageError("standard input is empty", where="-", hint="fio JOB | iolab show -")
+    import atexit
+    import shutil
+    import tempfile
+
+    directory = Path(tempfile.mkdtemp(prefix="iolab-stdin-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    place = directory / "stdin"
+    place.write_bytes(data)
+    return place
 
 
 @dataclass(frozen=True)
@@ -190,21 +215,38 @@ class Arms:
 
     def open(self) -> Opened | OpenedSeveral:
         """Several results directories as arms, or what `open_results` takes; UsageError where
-        `--as` or `--match` are given for the latter."""
-        from iolab.api import OpenedSeveral
+        `--match` is given for the latter, and for a name without results."""
+        from iolab.api import OpenedSeveral, is_results
+        from iolab.api import open_results as opened
         from iolab.base.errors import UsageError
         from iolab.studies.compare.several import parse_names
 
-        if len(self.paths) > 1 and any(path.is_dir() for path in self.paths):
-            names = parse_names(self.names)
-            return OpenedSeveral(self.paths, names, match=self.match, progress=draw_bar)
+        names = parse_names(self.names)
+        named = [(arm, path) for arm, text in names for path in _expand(text)]
+        if named and not self.paths and not any(is_results(path) for _, path in named):
+            paths = [path for _, path in named]
+            return opened(*paths, arms=named, progress=draw_bar)
+        paths = list(self.paths) or [path for _, path in named]
+        if not paths:
+            raise UsageError("no results are given", hint="name them, such as before/ after/")
+        if len(paths) > 1 and any(is_results(path) for path in paths):
+            return OpenedSeveral(paths, names, match=self.match, progress=draw_bar)
         if self.names or self.match:
             raise UsageError(
                 "names and matches the arms of several results directories",
                 where="--as" if self.names else "--match",
-                hint="give two or more",
+                hint="give two or more, or fio results by --as alone: --as before='b*.json'",
             )
-        return open_results(*self.paths)
+        return open_results(*paths)
+
+
+def _expand(text: str) -> list[Path]:
+    """Paths that a name of an arm stands for; a pattern that no shell expanded is one of files."""
+    path = Path(text)
+    if os.path.lexists(path):
+        return [path]
+    anchor = Path(path.anchor)
+    return sorted(anchor.glob(str(path.relative_to(anchor)))) or [path]
 
 
 def draw_bar(done: int, total: int) -> None:

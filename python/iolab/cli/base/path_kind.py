@@ -110,6 +110,7 @@ def find_kind(path: Path) -> Kind | None:
     from iolab.recordings.store.base.layout import is_recording
     from iolab.recordings.store.read.trace import Trace
     from iolab.studies.results.evidence.manifest import FILE
+    from iolab.studies.results.imports.reading import FIO_FORMATS
 
     try:
         if path.is_dir():
@@ -131,7 +132,7 @@ def find_kind(path: Path) -> Kind | None:
             return "fio job file"
         if text.lstrip()[:15].lower().startswith("<!doctype html"):
             return "report" if "iolab" in text else None
-        if detect(head, "") in ("fio-json", "fio-terse"):
+        if detect(head, "") in FIO_FORMATS:
             return "fio result"
         return "trace" if Trace(path).detect() is not None else None
     except (OSError, IolabError):

@@ -118,6 +118,8 @@ def command(
     for a cell that it is broken, and is inconclusive otherwise: more blocks are needed, and it says
     how many. Exit codes: 0 all rules pass, 6 a rule fails, 7 none fails and one is inconclusive.
 
+    RESULTS and those of --against are also fio results: files, and folders of them.
+
     Several RESULTS, and those of --against, repeat their arm. They have to be measured in turn, in at
     least 3 sessions of each arm: a single session is confounded with time and always inconclusive.
 
@@ -214,17 +216,21 @@ def check_arms(
 
 
 def _open(paths: tuple[Path, ...], against: tuple[Path, ...]) -> Opened | OpenedSeveral:
-    from iolab.api import OpenedSeveral
+    from iolab.api import OpenedSeveral, is_results
+    from iolab.api import open_results as opened
     from iolab.base.errors import UsageError
 
+    has_results = any(is_results(path) for path in (*paths, *against))
     if against:
-        names = [(BASELINE, str(path)) for path in against]
-        names += [(CANDIDATE, str(path)) for path in paths]
+        arms = [(BASELINE, path) for path in against] + [(CANDIDATE, path) for path in paths]
+        if not has_results:
+            return opened(*against, *paths, arms=arms, progress=draw_bar)
+        names = [(arm, str(path)) for arm, path in arms]
         return OpenedSeveral((*against, *paths), names, progress=draw_bar)
-    if len(paths) > 1:
+    if len(paths) > 1 and has_results:
         raise UsageError(
             "several results have no baseline",
             where="check",
             hint="--against RESULTS names the results of the baseline",
         )
-    return open_results(paths[0])
+    return open_results(*paths)

@@ -72,7 +72,6 @@ class Numbers:
     metavar="RESULTS | RESULTS RESULTS... | FIO.json FIO.json... | RECORDING RECORDING",
     type=PATH,
     nargs=-1,
-    required=True,
 )
 @several_options
 @click.option(

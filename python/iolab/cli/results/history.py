@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from iolab.base.errors import IolabError, UsageError
 
 from ..base.options import PATH, format_option, group_options, open_results, output_option
 from ..base.output import on_terminal, redraw, say, tell, tell_as, tell_json
@@ -45,16 +50,18 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("path", metavar="RESULTS", type=PATH)
+@click.argument("paths", metavar="RESULTS | FIO.json...", type=PATH, nargs=-1, required=True)
 @_HISTORY
 @click.option("--revision", default="", help="What was measured: a commit, a version.")
 @click.option(
     "--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Any fact to keep; repeatable."
 )
-def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> None:
-    """Add a results directory; the history is made where there is none."""
-    from iolab.base.errors import UsageError
+def add(paths: tuple[Path, ...], directory: Path, revision: str, tags: tuple[str, ...]) -> None:
+    """Add a results directory, or fio results: files, or a folder of them, of which a copy is kept
+    in the history. The history is made where there is none."""
+    from iolab.api import is_results
     from iolab.studies.history.store import History
+    from iolab.studies.results.evidence.manifest import FILE
 
     pairs = {}
     for text in tags:
@@ -63,8 +70,48 @@ def add(path: Path, directory: Path, revision: str, tags: tuple[str, ...]) -> No
             raise UsageError(f"'{text}' is not NAME=VALUE", where="--tag")
         pairs[name] = value
     history = History(directory, is_new=True)
-    entry = history.add(path, revision=revision, tags=pairs)
-    say(f"added {path} to {directory} as {entry.number}, of {len(history.entries)} results")
+    path = paths[0]
+    if len(paths) == 1 and (is_results(path) or path.name == FILE):
+        entry = history.add(path, revision=revision, tags=pairs)
+    else:
+        folder = directory / "imported"
+        copy = _free_place(paths, folder)
+        try:
+            _import(paths, copy)
+            entry = history.add(copy, revision=revision, tags=pairs)
+        except IolabError:
+            shutil.rmtree(copy, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not empty: there are other entries
+                folder.rmdir()
+                directory.rmdir()
+            raise
+    names = ", ".join(map(str, paths))
+    say(
+        f"added {names} to {directory} as {entry.number}, of {len(history.entries)} results",
+        f"next: iolab history show --history {shlex.quote(str(directory))}",
+    )
+
+
+def _free_place(paths: Sequence[Path], folder: Path) -> Path:
+    """A place for a copy of results, named after the first; UsageError for a missing path."""
+    missing = next((path for path in paths if not path.exists()), None)
+    if missing is not None:
+        raise UsageError("no such file or directory", where=missing)
+    return next(
+        place
+        for number in itertools.count(1)
+        if not (place := folder / f"{number:04d}-{paths[0].stem or 'results'}").exists()
+    )
+
+
+def _import(paths: Sequence[Path], output: Path) -> None:
+    """fio results as a results directory."""
+    from iolab.studies.results.imports.tree import fio_files, import_files, import_tree
+
+    if len(paths) == 1 and paths[0].is_dir():
+        import_tree(paths[0], None, output)
+    else:
+        import_files([file for path in paths for file in fio_files(path)], output)
 
 
 @command.command("list")
@@ -102,6 +149,7 @@ def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], styl
         raise ResultsError("has no results", where=directory, hint="iolab history add RESULTS")
     selected = selected_metrics(history, metrics)
     courses = find_changes(history, selected, where=parse_where(where))
+    say(*history.notes)
     tell_as(style, render(history, courses, style))
 
 
@@ -177,7 +225,6 @@ def bisect(
     kept: the same command after Ctrl-C continues. Exit codes: 0 the first bad commit is known, 7
     skipped commits leave several candidates.
     """
-    from iolab.base.errors import UsageError
     from iolab.studies.compare.rules.rules import parse_rule
     from iolab.studies.history.bisection import Repository
 
@@ -214,7 +261,6 @@ def bisect(
 
 def _run_command(text: str, **environment: str) -> int:
     """Run a command with its output on stderr; its exit code."""
-    from iolab.base.errors import UsageError
 
     words = shlex.split(text)
     try:
@@ -227,7 +273,6 @@ def _run_command(text: str, **environment: str) -> int:
 
 def _measure(command: str, results: Path) -> bool:
     """Whether a command wrote results, now or before. UsageError: it succeeded without results."""
-    from iolab.base.errors import UsageError
 
     if results.exists():
         return True

@@ -125,7 +125,10 @@ def command(
         from iolab.studies.results.imports.table import import_table
 
         cells = import_table(table, output, baseline=baseline, reproduce=command_line())
-        say(f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s")
+        say(
+            f"imported {cells} published cells into {output} in {time.monotonic() - started:.1f} s",
+            f"next: iolab compare {shlex.quote(str(output))}",
+        )
         return
     if not layouts:
         from iolab.studies.results.imports.source import is_archive
@@ -208,6 +211,8 @@ def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     say(
         f"imported {many} into {output} in {time.monotonic() - started:.1f} s: {judged}",
         *account_lines(found),
+        f"next: iolab {'compare' if len({run.variant for run in results.runs}) > 1 else 'show'} "
+        f"{shlex.quote(str(output))}",
     )
     if as_json:
         tell_json(
@@ -227,7 +232,6 @@ _FATES = {
     "copies": "copies of results that were taken: no runs",
     "unmatched": "fio results that no layout matches: no runs",
     "beside-others": "files next to results that are not runs",
-    "normal-output": "fio's normal output, which is for people: run fio with --output-format=json",
     "unattached": "readings or logs that belong to no single result",
     "traces": "traces of I/O: iolab import FILE -o DIR makes a recording of them",
     "unknown": "not recognised",
@@ -335,7 +339,10 @@ def import_traces(
     ]
     done = ingest(traces, output, host=host)
     seconds = time.monotonic() - started
-    say(f"imported {ios(done.events)} into {output} in {seconds:.1f} s")
+    say(
+        f"imported {ios(done.events)} into {output} in {seconds:.1f} s",
+        f"next: iolab heatmap {shlex.quote(str(output))}; iolab who {shlex.quote(str(output))}",
+    )
     for text in done.assumptions:
         say(f"note: {text}")
     for count, words in (

@@ -15,7 +15,7 @@ from ..base.output import say, steps
 
 
 @click.command("report")
-@click.argument("paths", metavar="RESULTS | RESULTS RESULTS...", type=PATH, nargs=-1, required=True)
+@click.argument("paths", metavar="RESULTS | RESULTS RESULTS...", type=PATH, nargs=-1)
 @several_options
 @click.option(
     "-o",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..base.options import PATH, format_option, open_results
+from ..base.options import PATH, format_option, from_standard_input, open_results
 from ..base.output import tell, tell_json
 
 if TYPE_CHECKING:
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 @format_option("text", "json")
 def command(path: Path, every: bool, style: str) -> None:
     """Show what results hold: runs, verdicts with their reasons, metrics, environment. Of a
-    recording or trace of I/O: operations, span, percentiles, losses."""
+    recording or trace of I/O: operations, span, percentiles, losses.
+
+    PATH is also a file that fio wrote: JSON, terse, or the text that it prints. A - reads
+    standard input: paste the text, then press Ctrl-D.
+    """
     from .show_recording import is_recording, show_recording
     from .show_trace import is_trace, show_trace
 
+    path = from_standard_input(path)
     if is_recording(path):
         show_recording(path, style)
         return

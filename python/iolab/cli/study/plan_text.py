@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan_lines(plan: Preview) -> Iterator[str]:
-    """Head, targets, what would be overwritten, commands, then the runs in order."""
+    """Head, targets, what would be overwritten, commands, the runs in order, then what forbids them."""
     study, runs = plan.study, plan.plan.runs
     commands = describe_commands(study)
     uncounted = ", commands not counted" if commands else ""
@@ -54,8 +54,6 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         if overwritten
         else "nothing"
     )
-    for problem in plan.problems:
-        yield f"can't be done here now: {problem}"
     yield from (f"note: {note}" for note in plan.notes)
     if plan.no_profiles is not None:
         yield f"profiles would be left out: {plan.no_profiles}"
@@ -72,6 +70,9 @@ def plan_lines(plan: Preview) -> Iterator[str]:
             yield "profiles:" if run.profile else title
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         yield f"  {run.number:{digits}}  {run.cell.variant:{width}}  {place}".rstrip()
+    # last, where it is seen: a plan can have thousands of runs
+    for problem in plan.problems:
+        yield f"can't be done here now: {problem}"
 
 
 def _target_line(target: TargetPreview) -> str:

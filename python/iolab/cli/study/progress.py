@@ -7,6 +7,7 @@ early.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from iolab.base.units import format_number
 from iolab.base.untrusted_text import visible
@@ -85,16 +87,29 @@ class _Mean:
 
 def shared_progress(console: Console) -> Progress:
     """What bars are drawn with; one for each study that runs."""
-    description, *lines_below = (
-        TextColumn(f"{{task.{name}}}", markup=False)
-        for name in ("description", "fields[where]", "fields[left]", "fields[live]")
+    description, left, where, live = (
+        TextColumn(
+            f"{{task.{name}}}",
+            markup=False,
+            # the bar and the time left are whole at 80 columns; what does not fit ends in an ellipsis
+            table_column=Column(no_wrap=True, overflow="ellipsis", ratio=ratio),
+        )
+        for name, ratio in (
+            ("description", None),
+            ("fields[left]", None),
+            ("fields[where]", 3),
+            ("fields[live]", 4),
+        )
     )
     return Progress(
         description,
-        BarColumn(bar_width=24),
-        *lines_below,
+        BarColumn(bar_width=12),
+        left,
+        where,
+        live,
         console=console,
         transient=True,
+        expand=True,
         disable=not console.is_terminal,
     )
 
@@ -131,6 +146,7 @@ class Bar:
         self._device = _Mean()
         self._device_before: dict[str, float] = {}
         self._values_before: dict[str, Mapping[str, float]] = {}
+        self._study: Path | None = None
         self.result: Outcome | None = None
 
     def __enter__(self) -> Bar:
@@ -144,6 +160,7 @@ class Bar:
 
     def begin_study(self, study: Study, plan: Plan, directory: Path) -> None:
         """The head: what is to come, and where it goes."""
+        self._study = study.file
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
         self._blocks = max((run.block for run in plan.measured_runs), default=0)
@@ -239,6 +256,11 @@ class Bar:
         self._say(
             f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}"
         )
+        place = shlex.quote(str(outcome.directory))
+        if outcome.remaining and self._study is not None:
+            self._say(f"next: iolab run {shlex.quote(str(self._study))} -o {place} --resume")
+        elif not outcome.remaining and outcome.finished:
+            self._say(f"next: iolab compare {place}; iolab report {place} -o report.html")
 
     def _say(self, text: str) -> None:
         self._console.print(visible(f"{self._host}{text}"), soft_wrap=True, markup=False)

@@ -10,8 +10,13 @@ counts once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)((?:p\d+)?)")
+"""A path to an NVMe namespace, below the device of all its paths: nvme0c1n2 below nvme0n2 (Linux
+nvme(4), native multipath)."""
+_MULTIPATH = re.compile(r"mpath[a-z]+|emcpower[a-z]+")
 
 _PARTITION = re.compile(r"(.+?)(?:(?<=\d)[ps]\d+|(?<!\d)\d+)")
 _STACKED = re.compile(r"(dm-|md|loop|bcache|drbd|zd)\d.*|mpath[a-z]+.*|emcpower[a-z]+.*")
@@ -26,6 +31,8 @@ _DISK = re.compile(
 
 PARTITION = "partitions of a disk that is listed"
 STACKED = "made of other devices"
+PATH = "paths of a device that is listed"
+SEVERAL_PATHS = "without I/O of its own: its paths are listed"
 NO_DISK = "memory or removable media"
 UNKNOWN = "not the name of a known disk, such as a name that iostat -N gives to the device mapper's"
 
@@ -39,26 +46,36 @@ class DeviceChoice:
     left_out: Mapping[str, str]
 
 
-def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> DeviceChoice:
+def is_multipath(name: str) -> bool:
+    """Whether a name is one that multipath tools give to the device of several paths to a disk."""
+    return _MULTIPATH.fullmatch(name) is not None
+
+
+def choose_devices(
+    names: Iterable[str], *, are_kernel_names: bool = True, idle: Collection[str] = ()
+) -> DeviceChoice:
     """The devices that are counted.
 
-    Partitions leave where their disk is listed. Of the others the lowest layer that is listed
-    counts: disks; without any, what is made of other devices (device mapper, md, loop, bcache,
-    drbd, zvols); without these, memory (zram, ram) and removable media. A device alone counts
-    whatever it is.
+    Paths of an NVMe namespace leave where the namespace is listed, which leaves instead where it
+    is one of `idle` and a path is not: not every kernel counts its I/O. Partitions leave where
+    their disk is listed. Of the others the lowest layer that is listed counts: disks; without any,
+    what is made of other devices (device mapper, md, loop, bcache, drbd, zvols); without these,
+    memory (zram, ram) and removable media. A device alone counts whatever it is.
 
     Args:
         are_kernel_names: whether a name of no known kind is that of a disk. Tools may print names
         that somebody gave to the
             device mapper's devices: where that may be so and known disks are listed, it counts as
             made of other devices.
+        idle: devices that moved nothing.
     """
     listed = list(dict.fromkeys(names))
+    left_out = _paths(listed, idle)
     mentioned = set(listed)
-    left_out = {
+    left_out |= {
         name: PARTITION
         for name in listed
-        if (match := _PARTITION.fullmatch(name)) and match[1] in mentioned
+        if name not in left_out and (match := _PARTITION.fullmatch(name)) and match[1] in mentioned
     }
     without_parts = [name for name in listed if name not in left_out]
     layers: dict[str, list[str]] = {"": [], UNKNOWN: [], STACKED: [], NO_DISK: []}
@@ -71,6 +88,22 @@ def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> De
     return DeviceChoice(
         tuple(counted), {name: left_out[name] for name in listed if name in left_out}
     )
+
+
+def _paths(listed: Iterable[str], idle: Collection[str]) -> dict[str, str]:
+    """Paths of listed NVMe namespaces, or the namespaces whose paths alone count I/O."""
+    paths_of: dict[str, list[str]] = {}
+    for name in listed:
+        if match := _NVME_PATH.fullmatch(name):
+            paths_of.setdefault(match[1] + match[2] + match[3], []).append(name)
+    left_out: dict[str, str] = {}
+    for namespace in paths_of.keys() & set(listed):
+        paths = paths_of[namespace]
+        if namespace in idle and not all(path in idle for path in paths):
+            left_out[namespace] = SEVERAL_PATHS
+        else:
+            left_out |= dict.fromkeys(paths, PATH)
+    return left_out
 
 
 def _layer(name: str, are_kernel_names: bool) -> str:

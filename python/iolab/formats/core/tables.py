@@ -78,14 +78,16 @@ class FioJob:
         elapsed: seconds with ramp; start_ns: realtime start where the file says (fio 3.36 and
         later). hostname: client mode's host, else None.
         directions: operations that did at least one I/O.
-        job_runtime: seconds that its threads ran, summed over them; None where the file doesn't say
-        (fio before 3.8 or so). deepest: lowest depth of the deepest class of `iodepth_level` that
-        was reached (1, 2, 4, ... 64): no thread had twice as many
-            I/Os in flight; 64 means this depth or more. None where absent.
+        job_runtime: seconds that its threads ran, summed over them; of normal output its jobs times
+        their longest operation. None where the file doesn't say (fio before 3.8 or so).
+        deepest: lowest depth of the deepest class of `iodepth_level` that was reached (1, 2, 4, ...
+        64): no thread had twice as many I/Os in flight; 64 means this depth or more. None where
+        absent.
         asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio
         searched for a depth (latency_target). is_steady: whether the steady state that
         `steadystate` requests was reached, which ends the load; False where none was requested.
         process: which of several fio processes that ran at once; 0 for the results of one process.
+        run: which of several fio runs, one after another, that a file has; 0 for a file of one.
     """
 
     name: str
@@ -104,6 +106,7 @@ class FioJob:
     asked_depth: int | None = None
     is_steady: bool = False
     process: int = 0
+    run: int = 0
 
     @property
     def origin(self) -> tuple[str | None, int]:
@@ -123,7 +126,10 @@ class FioOutput:
         leading_text: what stood before the JSON, stripped; a sign of trouble when not empty.
         documents: how many JSON documents the file held (more than one: --status-interval; the last
         counts). global_options: fio's echo of [global].
+        disk_reads: read requests of all disks below the files during the whole invocation, by
+        fio's own count (`disk_util`, from the kernel's); None where it gives none.
         assumptions: what the reader had to assume, in words.
+        run_ends: of a file with several runs, `end_ns` of each (`FioJob.run`).
     """
 
     version: str | None
@@ -133,7 +139,9 @@ class FioOutput:
     leading_text: str = ""
     documents: int = 1
     global_options: Mapping[str, str] = field(default_factory=dict)
+    disk_reads: int | None = None
     assumptions: tuple[str, ...] = ()
+    run_ends: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class FioGroup:
     Attributes:
         index: position in the order in which they ran, from 0.
         name: the jobs' shared name, or their names joined with `+`; numbered (`name-1`, `name-2`)
-        where several groups share it. jobs: in the file's order, of all hosts in client mode.
+        where several groups of a run share it. jobs: in the file's order, of all hosts in client mode.
         options: echoed options that all its jobs share, [global] included.
         window: realtime nanoseconds [t0, t1] in which all of it was measured, without ramp; None
         where the file doesn't say. assumptions: what had to be assumed about the order of the
@@ -56,6 +56,11 @@ class FioGroup:
     options: dict[str, str]
     window: tuple[int, int] | None = None
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> int:
+        """Which of the fio runs in the file it belongs to."""
+        return self.jobs[0].run
 
 
 @dataclass(frozen=True)
@@ -80,30 +85,44 @@ class _Span:
 
 def groups_of(output: FioOutput) -> tuple[FioGroup, ...]:
     """The jobs of a result, apart where they ran one after another; none where the result has no
-    job.
+    job. Jobs of several runs in one file are never together.
 
     The order comes, in this order, from the jobs' start times; from echoed `stonewall`, `wait_for`
     and `startdelay`; from fio's `elapsed`, which is too short for groups one after another where
     they ran together; and from the groups' numbers, as an assumption. In client mode groups of
     equal number belong together.
     """
-    if not output.jobs:
-        return ()
+    runs: dict[int, list[FioJob]] = {}
+    for job in output.jobs:
+        runs.setdefault(job.run, []).append(job)
+    groups: list[FioGroup] = []
+    for run, jobs in runs.items():
+        end_ns = output.run_ends[run] if len(runs) > 1 and run < len(output.run_ends) else None
+        groups += _groups_of_run(jobs, len(groups), end_ns)
+    return tuple(groups)
+
+
+def _groups_of_run(jobs: Sequence[FioJob], first: int, end_ns: int | None) -> list[FioGroup]:
+    """The groups of one fio run, which ended at `end_ns`, numbered from `first`."""
     assume: dict[str, None] = {}
     parts: dict[tuple[int, int], list[FioJob]] = {}
-    for own in _by_host(output.jobs):
+    for own in _by_host(jobs):
         last_ordinal: dict[int, int] = {}
         for together in _clusters(own, assume):
             number = min(job.group or 0 for job in together)
             ordinal = last_ordinal[number] = last_ordinal.get(number, -1) + 1
             parts.setdefault((number, ordinal), []).extend(together)
-    groups = [
-        FioGroup(
-            index, _name(jobs), tuple(jobs), _common_options(jobs), _window(jobs), tuple(assume)
-        )
-        for index, jobs in enumerate(parts.values())
-    ]
-    return tuple(_number_names(groups))
+    groups = _number_names(
+        [
+            FioGroup(
+                index, _name(part), tuple(part), _common_options(part), _window(part), tuple(assume)
+            )
+            for index, part in enumerate(parts.values(), first)
+        ]
+    )
+    if len(groups) == 1 and groups[0].window is None and end_ns is not None:
+        groups = [replace(groups[0], window=_window_before(end_ns, groups[0]))]
+    return groups
 
 
 def _by_host(jobs: Sequence[FioJob]) -> Iterable[Sequence[FioJob]]:
@@ -276,5 +295,9 @@ def window_of(output: FioOutput, groups: Sequence[FioGroup]) -> tuple[int, int] 
         return None
     if groups[0].window is not None or output.end_ns is None:
         return groups[0].window
-    seconds = max(duration_of(job) for job in groups[0].jobs)
-    return (output.end_ns - round(seconds * 1e9), output.end_ns) if seconds > 0 else None
+    return _window_before(output.end_ns, groups[0])
+
+
+def _window_before(end_ns: int, group: FioGroup) -> tuple[int, int] | None:
+    seconds = max(duration_of(job) for job in group.jobs)
+    return (end_ns - round(seconds * 1e9), end_ns) if seconds > 0 else None

@@ -155,7 +155,8 @@ def _sync(value: Mapping[str, Any], runtime: float) -> FioDirection | None:
 
 _ALL_CLIENTS = "All clients"
 _KEY = re.compile(rb'"(?:fio version|client_stats|jobname)"\s*:')
-_BRACE = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+_BRACE = re.compile(rb"^[ \t]*[\[{]", re.MULTILINE)
+_BEGIN = re.compile(rb'\{[^{}"]{0,200}"fio version"\s*:')
 
 
 class FioJson:
@@ -169,9 +170,12 @@ class FioJson:
     name = "fio-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at fio's own keys after a brace that begins a line, as scripts name the keys too;
-        None for nothing but text, which fio may write before its JSON."""
+        """Yes where a document begins as fio writes it, or at fio's own keys after a brace that
+        begins a line, as scripts name the keys too; None for nothing but text, which fio may write
+        before its JSON."""
         text = head.replace(b"\0", b"")
+        if _BEGIN.search(text):
+            return True
         brace = _BRACE.search(text.removeprefix(b"\xef\xbb\xbf"))
         if brace is not None and _KEY.search(text, brace.start()):
             return True
@@ -184,43 +188,61 @@ class FioJson:
         return False if start.startswith((b"{", b"[")) else None
 
     def read(self, data: bytes, where: str) -> FioOutput:
-        """The fio invocation that the file reports.
+        """The fio runs that the file reports.
 
         Raises FormatError: nothing in the file, no JSON, JSON cut off, JSON that isn't fio's.
         """
         documents = read_documents(data, where)
-        document = documents.last
-        clients = isinstance(document.get("client_stats"), list)
-        entries = document["client_stats"] if clients else document.get("jobs")
-        if not isinstance(entries, list):
-            raise FormatError(
-                "no fio output: it has neither 'jobs' nor 'client_stats'", where=where
-            )
-        if not all(isinstance(entry, dict) for entry in entries):
-            raise FormatError(
-                "the JSON is damaged: an entry of 'jobs' is not an object", where=where
-            )
-        global_options = document.get("global options")
-        hosts = _Hosts(global_options, entries)
+        jobs: list[FioJob] = []
         assume: set[str] = set()
-        jobs, all_clients = [], None
-        for entry in entries:
-            job = _job(entry, hosts.options_of(entry), assume)
-            if clients and job.name == _ALL_CLIENTS:
-                all_clients = job
-            else:
-                jobs.append(job)
+        all_clients = None
+        for run, document in enumerate(documents.runs):
+            hosts, entries = _entries(document, where)
+            for entry in entries:
+                job = _job(entry, hosts.options_of(entry), assume, run)
+                if "client_stats" in document and job.name == _ALL_CLIENTS:
+                    all_clients = job
+                else:
+                    jobs.append(job)
+        is_one = len(documents.runs) == 1
         version = document.get("fio version")
         return FioOutput(
             version=version if isinstance(version, str) else None,
             end_ns=_end_ns(document),
             jobs=tuple(jobs),
-            all_clients=all_clients,
+            all_clients=all_clients if is_one else None,
             leading_text=documents.leading_text,
             documents=documents.count,
-            global_options=hosts.common,
+            global_options=hosts.common if is_one else {},
+            disk_reads=_disk_reads(document.get("disk_util")) if is_one else None,
             assumptions=(*documents.assumptions, *sorted(assume)),
+            run_ends=() if is_one else tuple(map(_end_ns, documents.runs)),
         )
+
+
+def _disk_reads(disks: Any) -> int | None:
+    """Reads of all disks that fio lists; None without a list, or where one of them lacks the
+    count."""
+    counts = [
+        disk.get("read_ios") if isinstance(disk, dict) else None
+        for disk in (disks if isinstance(disks, list) else ())
+    ]
+    known = [count for count in counts if type(count) is int and count >= 0]
+    return sum(known) if known and len(known) == len(counts) else None
+
+
+def _entries(document: Mapping[str, Any], where: str) -> tuple[_Hosts, list[dict[str, Any]]]:
+    """The entries of a document, and the options that hold for them."""
+    entries = (
+        document["client_stats"]
+        if isinstance(document.get("client_stats"), list)
+        else document.get("jobs")
+    )
+    if not isinstance(entries, list):
+        raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise FormatError("the JSON is damaged: an entry of 'jobs' is not an object", where=where)
+    return _Hosts(document.get("global options"), entries), entries
 
 
 class _Hosts:
@@ -247,7 +269,9 @@ class _Hosts:
         return self._by_host.get(_text(entry.get("hostname")) or "", self.common)
 
 
-def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: set[str]) -> FioJob:
+def _job(
+    entry: Mapping[str, Any], global_options: Mapping[str, str], assume: set[str], run: int
+) -> FioJob:
     started = finite(entry.get("job_start"))
     group = finite(entry.get("groupid"))
     ran = finite(entry.get("job_runtime"))
@@ -271,6 +295,7 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
         if depth and depth > 0 and not finite(entry.get("latency_target"))
         else None,
         is_steady=isinstance(steady, dict) and finite(steady.get("attained")) == 1,
+        run=run,
     )
 
 

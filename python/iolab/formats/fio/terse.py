@@ -18,7 +18,6 @@ from iolab.base.errors import FormatError
 
 from ..core.tables import FioDirection, FioJob, FioOutput, Latency
 from ..core.text import decode, looks_binary
-from .messages import NORMAL_OUTPUT, is_normal_output
 
 _LINE = re.compile(r"^(?:([345]);(fio-[^;]*)|(2));", re.MULTILINE)
 _HEAD = re.compile(rb"(?:^|\n)(?:[345];fio-[^;\n]*;|2;[^;\n]*;\d+;\d+;\d+;\d+;)")
@@ -76,8 +75,6 @@ class FioTerse:
             version = match[2] or version
             jobs.append(_job(line.split(";"), int(match[1] or match[3]), f"{where}:{number}"))
         if not jobs:
-            if is_normal_output(data):
-                raise FormatError(NORMAL_OUTPUT, where=where)
             raise FormatError(
                 "no terse line in the file",
                 where=where,

@@ -17,12 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from iolab.base.errors import RunError
+from iolab.base.files import open_for_writing
 
 from ..base.host import FROZEN, SAME_CLOCK, Completed, HungError, Offset
 from ..base.kmsg import Kmsg
 from ..base.options import Options
 from ..base.orphans import end_group, end_marked, members, start_ticks, state
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -133,7 +135,10 @@ class LocalHost:
         try:
             for folder in folders:
                 (cwd / folder).mkdir(exist_ok=True)
-            with stdout.open("wb") as out, stderr.open("wb") as err:
+            with (
+                os.fdopen(open_for_writing(stdout, _NEW), "wb") as out,
+                os.fdopen(open_for_writing(stderr, _NEW), "wb") as err,
+            ):
                 popen = subprocess.Popen(
                     list(command),
                     cwd=cwd,

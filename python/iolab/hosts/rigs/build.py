@@ -361,7 +361,7 @@ class Builder:
                     for name in (IMAGE, KERNEL, INITRD, KEY, f"{KEY}.pub", "host_key.pub", "lock")
                 ),
             ):
-                os.chown(path, user, group)
+                os.chown(path, user, group, follow_symlinks=False)
 
     def _write_sources(self, mirror: Mirror) -> None:
         recipe, etc = self._rig.recipe, self._tree / "etc"

@@ -12,5 +12,9 @@ def url_of(path: str) -> str | None:
     """The archive that a path names; None for any other path."""
     if not path.startswith(PREFIX):
         return None
-    # a path has one slash where a URL has two
-    return re.sub(r"^([a-z][a-z0-9]*):/(?!/)", r"\1://", path.removeprefix(PREFIX))
+    # a path has one slash where a URL has two, and three before an absolute path
+    return re.sub(
+        r"^([a-z][a-z0-9]*):/(?!/)",
+        lambda scheme: f"{scheme[1]}://{'/' if scheme[1] == 'file' else ''}",
+        path.removeprefix(PREFIX),
+    )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from iolab.base.errors import RunError
-from iolab.base.files import read_regular
+from iolab.base.files import open_folder, read_regular
 from iolab.base.untrusted_text import writable
 
 from .status import FILE as STATUS
@@ -231,7 +231,7 @@ def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
 def _short(directory: Path) -> Any:
     """A name of the socket that fits into the 108 bytes of an address (unix(7)), however deep the
     directory is."""
-    number = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    number = open_folder(directory)
     try:
         yield f"/proc/self/fd/{number}/{NAME}"
     finally:

@@ -19,6 +19,7 @@ from typing import Any
 
 from iolab.base.clock import Clock, SystemClock
 from iolab.base.errors import IolabError, UsageError
+from iolab.base.files import make_folders, remove
 
 from .. import ask, record, store
 from ..ask import kept
@@ -187,7 +188,7 @@ def open_writer(
     sources, begun = dict(hello.get("sources", {})), begun_by(hello)
     if is_recording(directory):
         for name in (CONTROL_FILE, STATUS_FILE):
-            (directory / name).unlink(missing_ok=True)
+            remove(directory / name)
         absent = [name for name in SOURCES if name not in sources]
         return RecordingWriter.reopen(
             directory,
@@ -200,7 +201,7 @@ def open_writer(
         )
     if is_shared:
         with telling(directory, "make a recording here"):
-            directory.mkdir(parents=True, exist_ok=True)
+            make_folders(directory)
     facts = Facts(str(hello.get("hostname", "")), "realtime", dict(origin), sources, limits)
     return RecordingWriter.begin(directory, facts, live=True, begun=begun, system=clock)
 

@@ -29,7 +29,9 @@ from iolab.base.errors import FormatError
 from iolab.base.files import (
     EVIDENCE,
     RefusedFileError,
+    make_folders,
     map_regular,
+    move,
     open_for_reading,
     open_for_writing,
     open_regular,
@@ -103,7 +105,7 @@ def objects(data: bytes) -> Iterator[dict[str, Any] | None]:
 def append_line(path: Path, data: Line, *, durable: bool = False) -> None:
     """Append one line, and wait for the disk where it must be `durable`. A torn line that a kill
     left is ended first, so it costs only itself. OSError where it can't be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     line = line_of(data).encode() + b"\n"
     with os.fdopen(open_for_writing(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
         if file.tell() > 0:
@@ -129,7 +131,7 @@ def set_aside(path: Path) -> None:
     other one is copied. OSError where it can't be read or written."""
     aside = path.with_name(f"{path.name}.damaged")
     if refusal(path):
-        path.rename(aside)
+        move(path, aside)
         return
     data = read_regular(path, limit=EVIDENCE)
     with replacing(aside) as temporary:

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric, share_beyond
 from iolab.base.stats.means import log_mean_interval, mean_interval
 from iolab.base.verdict import Level
 
@@ -160,7 +160,8 @@ class Pairing:
         (logarithms, or plain) of each session. is_by_sessions: whether the arms did not take turns;
         then there are no differences, and `dropped` counts runs. is_alternating: whether sessions of
         one arm were not all before those of the other. unordered: runs with an unknown place in the
-        order, where only their times state it.
+        order, where only their times state it. is_tail: whether the metric is the tail of the
+        sample in one of the arms.
     """
 
     differences: NDArray[np.float64]
@@ -173,6 +174,7 @@ class Pairing:
     is_alternating: bool = True
     is_by_sessions: bool = False
     unordered: int = 0
+    is_tail: bool = False
 
     @property
     def has_change(self) -> bool:
@@ -207,13 +209,53 @@ def collect(
             cell.left_out[(*key, ordinal)] = run
         else:
             cell.valid[(*key, ordinal)] = (value, run)
+    if metric.name.partition(".")[2] in _THROUGHPUT:
+        _count_idle_runs(cells)
     return cells
 
 
+_THROUGHPUT = ("iops", "bw")
+"""Metrics, after their operation, of which a run without any I/O has the value zero."""
+
+
+def _count_idle_runs(cells: Mapping[tuple[Key, Key, Key, str], ArmCell]) -> None:
+    """Runs without any I/O, INVALID for that alone, have a throughput of zero where a run of either
+    arm measured it in their cell: excluding them would leave the survivors."""
+    measured = {place[:3] for place, cell in cells.items() if cell.valid}
+    for place, cell in cells.items():
+        for key, run in list(cell.left_out.items()):
+            if place[:3] in measured and {reason.code for reason in run.verdict.blames} == {
+                "no-io"
+            }:
+                cell.valid[key] = (0.0, cell.left_out.pop(key))
+
+
+def is_tail(runs: Sequence[Run], metric: Metric) -> bool:
+    """Whether fewer than `LEAST_BEYOND` I/Os of a run are beyond a percentile, in half of the runs
+    or more; always for the minimum and the maximum. Runs without a number of I/Os are not known to
+    be short of them."""
+    share = share_beyond(metric.name)
+    if share is None or not runs:
+        return False
+    operation = metric.name.partition(".")[0]
+    counts = [run.value(f"{operation}.ios") for run in runs]
+    known = [count for count in counts if count is not None]
+    few = sum(count * share < LEAST_BEYOND * (1 - 1e-9) for count in known)
+    return share == 0 or (bool(known) and 2 * few >= len(known))
+
+
 def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
+    """The pairing of two arms, see `Pairing`."""
+    first, second = baseline or ArmCell(), variant or ArmCell()
+    return replace(
+        _pair(first, second, metric),
+        is_tail=any(is_tail(arm.runs, metric) for arm in (first, second)),
+    )
+
+
+def _pair(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
     """Pairs of blocks that are valid on both sides, where the arms took turns; a block that lacks
     one side leaves whole, and is counted. Else the sessions of both arms."""
-    first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
     if not takes_turns(

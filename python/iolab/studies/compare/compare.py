@@ -33,6 +33,7 @@ from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
     SYNCS_DIFFER,
+    TAIL,
     UNBALANCED,
     ZERO_VALUE,
     Cell,
@@ -166,6 +167,13 @@ def summaries(
 def _mean(
     pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
 ) -> Change:
+    change = _tested_mean(pairings, values, metric, confidence)
+    return without_test(change) if any(pairing.is_tail for pairing in pairings) else change
+
+
+def _tested_mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> Change:
     dropped = sum(pairing.dropped for pairing in pairings)
     if any(pairing.sessions is not None for pairing in pairings):
         return change_of(
@@ -247,11 +255,12 @@ def compare(
     Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared
     by difference); the t interval of their mean pools its variance over the sweep where
     homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics with unknown
-    distribution (extremes) are decided by the exact test. Arms that did not take turns are
+    distribution are decided by the exact test. Arms that did not take turns are
     compared by their session means; with a single session of an arm there is no test
     (`CONFOUNDED`), nor where all sessions of one arm were before those of the other
-    (`NOT_ALTERNATING`), nor of extremes where the arms have unequal numbers of sessions
-    (`UNBALANCED`).
+    (`NOT_ALTERNATING`), nor of metrics with unknown distribution where the arms have unequal numbers of sessions
+    (`UNBALANCED`). Percentiles with too few I/Os beyond them, minima and maxima are shown and not
+    tested (`TAIL`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -453,6 +462,10 @@ def _changes(
                     basis = planning.basis_of_sessions(sessions)
                     if basis is not None and metric.assumption == "normal":
                         bases[key] = basis
+    for key, change in changes.items():
+        if pairings[key].is_tail:
+            changes[key] = without_test(change)
+            bases.pop(key, None)
     for of_baseline_copy in (False, True):
         family = [key for key in changes if _is_again(key[1]) is of_baseline_copy]
         tests = _tests(changes, of_baseline_copy)
@@ -470,6 +483,21 @@ def _changes(
                 else planning.blocks_needed(bases[key], level),
             )
     return changes, list(bases.values())
+
+
+def without_test(change: Change) -> Change:
+    """A change of the tail of a sample: its estimate, without interval and test."""
+    return dataclasses.replace(
+        change,
+        low=None,
+        high=None,
+        df=None,
+        pooled=False,
+        p=None,
+        p_exact=None,
+        excluded=None,
+        reason=change.reason or TAIL,
+    )
 
 
 def _add_exact_test(change: Change, exact: float | None, metric: Metric) -> Change:

@@ -33,6 +33,10 @@ UNBALANCED = "unbalanced-sessions"
 """Reason of a change without a test: no distribution is assumed of the metric, and the permutation
 test needs as many sessions of one arm as of the other."""
 
+TAIL = "tail-of-sample"
+"""Reason of a change without a test: in an arm fewer than `LEAST_BEYOND` I/Os of a run are beyond
+the percentile, so that its value depends on the number of I/Os."""
+
 ZERO_VALUE = "zero"
 """Reason of a change without a test: a value is zero, which has no logarithm. The change is that of
 the arithmetic means."""
@@ -97,7 +101,7 @@ class Change:
         repetition; None where blocks are. Then `pairs` and `blocks_needed` count sessions of each
         arm, and p_exact is of the permutation test. reason: code of the reason why no test was
         made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`;
-        `UNBALANCED`; `ZERO_VALUE`), else None.
+        `UNBALANCED`; `ZERO_VALUE`; `TAIL`: then there is no interval either), else None.
     """
 
     value: float

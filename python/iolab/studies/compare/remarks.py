@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from iolab.base.metrics import Metric
+from iolab.base.metrics import LEAST_BEYOND, Metric
 from iolab.base.stats.blocks import shared_luck_p
 from iolab.base.stats.sessions import least_permutation_p
 from iolab.base.units import format_quantity
@@ -18,7 +18,7 @@ from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import KERNEL, Run
 from .arms import arm_runs, is_asymmetric
 from .axes import Axes, level_text
-from .cells import ArmCell, Pairing
+from .cells import ArmCell, Pairing, is_tail
 from .model import (
     CONFOUNDED,
     NOT_ALTERNATING,
@@ -64,6 +64,12 @@ def footnotes_of(
                 "missing",
                 f"runs without {metric.name} left out{partner}",
             )
+    if is_tail(arm.runs, metric):
+        say(
+            "tail",
+            f"the tail of the sample, shown and not tested: fewer than {LEAST_BEYOND} I/Os of a run "
+            "are beyond it, so that it depends on their number",
+        )
     if pairing is not None and pairing.zero:
         say(
             "zero",

@@ -15,25 +15,33 @@ import numpy as np
 
 from iolab.base.errors import UsageError
 from iolab.base.files import EVIDENCE, read_regular, write_atomically
+from iolab.base.integrity import has_own_digest, with_own_digest
 from iolab.base.metrics import Metric
 from iolab.base.stats.arrays import Floats
 from iolab.base.stats.multiple import benjamini_hochberg
-from iolab.base.stats.series.changepoints import ChangePoint, Changes, NoiseChange
+from iolab.base.stats.series.changepoints import (
+    STEP_SHARE,
+    TREND_SHARE,
+    ChangePoint,
+    Changes,
+    NoiseChange,
+)
 from iolab.base.stats.series.changepoints import find_changes as search
+from iolab.base.stats.series.trend import Trend
 from iolab.base.untrusted_text import parse_json
 
 from ..compare.axes import level_text
 from .store import Entry, History, SeriesValues
 
 CACHE_FILE = "changes.json"
-_VERSION = 2
+_VERSION = 3
 """Of the search for change points: a cache of another one is not used."""
 
 ALPHA = 0.05
 MOST_METRICS = 4
 """Metrics that are searched where none is named: the first headline ones."""
 
-_AnyChange = TypeVar("_AnyChange", ChangePoint, NoiseChange)
+_AnyChange = TypeVar("_AnyChange", ChangePoint, NoiseChange, Trend)
 
 
 @dataclass(frozen=True)
@@ -83,18 +91,47 @@ class NoiseFinding:
 
 
 @dataclass(frozen=True)
+class TrendFinding:
+    """A steady trend of a series.
+
+    Attributes:
+        change: from the first value to the last, as that of a `Finding`; low, high: its 95 %
+        interval.
+        first, last: entries of these values.
+        p: of the slope, with the autocorrelation that trend and steps leave; q: over the trends of
+        all series.
+        improves: whether its direction is the metric's better one; None without direction.
+    """
+
+    change: float
+    low: float
+    high: float
+    first: Entry
+    last: Entry
+    p: float
+    q: float
+    improves: bool | None
+
+
+@dataclass(frozen=True)
 class Course:
     """A series with its changes.
 
     Attributes:
         metric: of the values. findings, noise: significant changes of the mean and of the noise, in
-        order of time.
+        order of time; with a trend, of what it leaves. trend: a steady slope over all values.
     """
 
     metric: Metric
     series: SeriesValues
     findings: tuple[Finding, ...]
     noise: tuple[NoiseFinding, ...] = ()
+    trend: TrendFinding | None = None
+
+    @property
+    def has_change(self) -> bool:
+        """Whether anything of the series changed."""
+        return bool(self.findings or self.noise or self.trend)
 
     @property
     def current(self) -> Floats:
@@ -127,8 +164,8 @@ def find_changes(
     """Every series of some metrics with its significant changes.
 
     A change is significant where its q is at most alpha. q is over all series that are searched,
-    for changes of the mean and of the noise apart. A series without a change counts as a test with
-    p = 1.
+    for changes of the mean, of the noise, and trends apart. A series without a change counts as a
+    test with p = 1. Changes of the mean and trends share alpha.
 
     Raises UsageError for a metric that the history lacks, and where no series meets `where`.
     """
@@ -141,24 +178,30 @@ def find_changes(
     if not courses:
         raise UsageError("no series meets the conditions", where="--where")
     searched = _search(history, [_scaled_values(metric, series) for metric, series in courses])
-    means = _significant([changes.means for changes in searched], alpha)
+    means = _significant([changes.means for changes in searched], alpha, STEP_SHARE)
     noise = _significant([changes.noise for changes in searched], alpha)
+    slopes = [() if changes.trend is None else (changes.trend,) for changes in searched]
+    trends = _significant(slopes, alpha, TREND_SHARE)
     return [
         Course(
             metric,
             series,
             tuple(_finding(history, metric, series, change, q) for change, q in of_mean),
             tuple(_noise_finding(history, series, change, q) for change, q in of_noise),
+            next((_trend_finding(history, metric, series, *trend) for trend in trend_of), None),
         )
-        for (metric, series), of_mean, of_noise in zip(courses, means, noise, strict=True)
+        for (metric, series), of_mean, of_noise, trend_of in zip(
+            courses, means, noise, trends, strict=True
+        )
     ]
 
 
 def _significant(
-    series: Sequence[Sequence[_AnyChange]], alpha: float
+    series: Sequence[Sequence[_AnyChange]], alpha: float, share: float = 1.0
 ) -> list[list[tuple[_AnyChange, float]]]:
-    """Changes of each series with q up to `alpha`, and q: over all series."""
-    tests = [[change.p for change in changes] or [1.0] for changes in series]
+    """Changes of each series with q up to `alpha`, and q: over all series, of tests that have this
+    share of alpha."""
+    tests = [[min(1.0, change.p / share) for change in changes] or [1.0] for changes in series]
     q_values = iter(benjamini_hochberg([p for p_values in tests for p in p_values]))
     result = []
     for changes, p_values in zip(series, tests, strict=True):
@@ -200,13 +243,15 @@ def _search(history: History, series: Sequence[Floats]) -> list[Changes]:
 
 def _read_cache(history: History) -> dict[str, Changes]:
     try:
-        data = parse_json(read_regular(history.path / CACHE_FILE, limit=EVIDENCE))
-        if data["version"] != _VERSION:
+        text = read_regular(history.path / CACHE_FILE, limit=EVIDENCE)
+        data = parse_json(text)
+        if not has_own_digest(text) or data["version"] != _VERSION:
             return {}
         return {
             str(name): Changes(
                 tuple(ChangePoint(**change) for change in changes["means"]),
                 tuple(NoiseChange(**change) for change in changes["noise"]),
+                None if changes["trend"] is None else Trend(**changes["trend"]),
             )
             for name, changes in data["series"].items()
         }
@@ -220,7 +265,9 @@ def _write_cache(history: History, series: Mapping[str, Changes]) -> None:
         "series": {name: asdict(changes) for name, changes in series.items()},
     }
     try:
-        write_atomically(history.path / CACHE_FILE, json.dumps(document), durable=False)
+        write_atomically(
+            history.path / CACHE_FILE, with_own_digest(json.dumps(document)), durable=False
+        )
     except OSError:
         return  # a history that may only be read
 
@@ -243,6 +290,25 @@ def _finding(
         entries[change.earliest],
         entries[change.latest],
         change.p,
+        q,
+        None if metric.better is None else (value > 0) == (metric.better == "higher"),
+    )
+
+
+def _trend_finding(
+    history: History, metric: Metric, series: SeriesValues, trend: Trend, q: float
+) -> TrendFinding:
+    is_log = is_ratio(metric, series.values)
+    value, low, high = (
+        math.expm1(end) if is_log else end for end in (trend.change, trend.low, trend.high)
+    )
+    return TrendFinding(
+        value,
+        low,
+        high,
+        history.entry(series.entries[0]),
+        history.entry(series.entries[-1]),
+        trend.p,
         q,
         None if metric.better is None else (value > 0) == (metric.better == "higher"),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from iolab.base.errors import UsageError
-from iolab.base.metrics import Metric, of
+from iolab.base.metrics import Metric, of, share_beyond
 from iolab.base.stats.sessions import session_interval
 
 from ..compare.arms import ArmRuns, arm_runs
@@ -25,10 +26,12 @@ from ..compare.rules.check import (
     Place,
     judge,
     judge_runs,
+    with_findings,
 )
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
 from .changes import ALPHA, Course, find_changes, meets
+from .render import trend_text
 from .store import Entry, History, manifest_digest, rows_of, series_name, start_of
 
 HISTORY, CHECKED = "history", "checked"
@@ -85,6 +88,7 @@ def check_history(
             values.setdefault((row.metric, row.series), []).append(row.value)
             units[row.metric] = row.unit
     checked, new_cells = [], dict[str, None]()
+    trends = dict[Warning, None]()
     for rule in rules:
         if rule.metric not in units:
             raise UsageError(
@@ -98,6 +102,7 @@ def check_history(
         for course in find_changes(history, [metric], where=where):
             name = series_name(course.series.variant, course.series.factors)
             names.add(name)
+            trends |= dict.fromkeys(_trend_notes(course))
             baseline_values = _baseline(course, numbers)
             if baseline_values:
                 place = (course.series.factors, course.series.variant or CHECKED)
@@ -129,13 +134,20 @@ def check_history(
             )
         )
     )
+    # a history of results without variants has a single, unnamed one
+    unnamed = [replace(finding, variant=CHECKED) for finding in findings]
     return Check(
-        judge(checked, alpha),
+        with_findings(judge(checked, alpha), (*unnamed, *findings)),
         HISTORY,
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,
         _differences(earlier[-1], results),
-        (*notes, *_unmatched_notes(new_cells, where or {})),
+        (
+            *(Warning("damaged-index", text) for text in history.notes),
+            *notes,
+            *trends,
+            *_unmatched_notes(new_cells, where or {}),
+        ),
         arms=arms,
         findings=findings,
     )
@@ -171,7 +183,14 @@ def _evidence(
         {(place,): [value] for place, value in enumerate(before)},
         {(place,): [value] for place, value in enumerate(after)},
     )
-    pairing = Pairing(np.empty(0), (), 0, sessions=sessions, is_by_sessions=True)
+    pairing = Pairing(
+        np.empty(0),
+        (),
+        0,
+        sessions=sessions,
+        is_by_sessions=True,
+        is_tail=share_beyond(metric.name) == 0,
+    )
     return Evidence(interval, pairing, metric.assumption != "normal", is_history=True)
 
 
@@ -187,6 +206,20 @@ def _differences(last: Entry, results: Sequence[Results]) -> tuple[Difference, .
         for name, texts in facts.items()
         if name in last.environment and "; ".join(texts) != last.environment[name]
     )
+
+
+def _trend_notes(course: Course) -> list[Warning]:
+    """That a series has a trend, which the check assumes not to be there."""
+    if course.trend is None:
+        return []
+    factors = course.series.factors
+    cell = axis_text(factors.keys(), tuple(factors.values()))
+    text = (
+        f"{course.metric.name}{f' at {cell}' if cell else ''}: {trend_text(course, course.trend)} in "
+        "the history; its mean is no level to compare with; measure both versions in turn "
+        "(--against)"
+    )
+    return [Warning("trend", text)]
 
 
 def _unmatched_notes(

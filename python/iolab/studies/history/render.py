@@ -17,7 +17,14 @@ from iolab.base.units import format_number, readable_unit
 from ..compare.axes import axis_text
 from ..compare.render.grids import grid
 from ..compare.render.words import signed_text
-from .changes import Course, Finding, NoiseFinding, environment_changes, is_ratio
+from .changes import (
+    Course,
+    Finding,
+    NoiseFinding,
+    TrendFinding,
+    environment_changes,
+    is_ratio,
+)
 from .store import Entry, History
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -79,7 +86,7 @@ def _text(history: History, courses: Sequence[Course]) -> str:
     lines: list[str] = []
     for metric in dict.fromkeys(course.metric for course in courses):
         members = [course for course in courses if course.metric == metric]
-        ordered = sorted(members, key=lambda course: not (course.findings or course.noise))
+        ordered = sorted(members, key=lambda course: not course.has_change)
         listed = ordered[:MOST_SERIES]
         symbol, scale = readable_unit(
             [float(value) for course in members for value in course.series.values[-1:]], metric.unit
@@ -96,8 +103,10 @@ def _text(history: History, courses: Sequence[Course]) -> str:
         lines.append("")
     changed = sum(bool(course.findings) for course in courses)
     noisy = sum(bool(course.noise) for course in courses)
+    trending = sum(course.trend is not None for course in courses)
     lines.append(
         f"{len(history.entries)} results, {len(courses)} series, {changed} with a significant change"
+        f"{f', {trending} with a significant trend' if trending else ''}"
         f"{f', {noisy} with a significant change of the noise' if noisy else ''} "
         "(q <= 0.05 over all series)"
     )
@@ -114,6 +123,7 @@ def _row(course: Course, scale: float) -> list[str]:
         sparkline([float(value) for value in values]),
         "; ".join(
             [
+                *([] if course.trend is None else [trend_text(course, course.trend)]),
                 *(_finding_text(course, finding) for finding in course.findings),
                 *(_noise_text(finding) for finding in course.noise),
             ]
@@ -137,6 +147,15 @@ def _finding_text(course: Course, finding: Finding) -> str:
         for value in (finding.low, finding.change, finding.high)
     )
     return f"{change} {_unit(course)} [{low}, {high}] at {finding.after.label}".replace("  ", " ")
+
+
+def trend_text(course: Course, trend: TrendFinding) -> str:
+    """`trend -9.5 % [-10.1, -8.9] from n0 to n19`."""
+    low, change, high = (
+        signed_text(_number(value, course), 1) for value in (trend.low, trend.change, trend.high)
+    )
+    places = f"from {trend.first.label} to {trend.last.label}"
+    return f"trend {change} {_unit(course)} [{low}, {high}] {places}".replace("  ", " ")
 
 
 def _noise_text(finding: NoiseFinding) -> str:
@@ -188,6 +207,7 @@ def history_data(history: History, courses: Sequence[Course]) -> dict[str, Any]:
     return {
         "schema": 1,
         "kind": "history",
+        "notes": list(history.notes),
         "entries": [_entry_json(entry) for entry in history.entries],
         "series": [
             {
@@ -200,6 +220,7 @@ def history_data(history: History, courses: Sequence[Course]) -> dict[str, Any]:
                 "values": [float(value) for value in course.series.values],
                 "runs": list(course.series.runs),
                 "changes": [_finding_json(course, finding) for finding in course.findings],
+                "trend": None if course.trend is None else _trend_json(course, course.trend),
                 "noise_changes": [_noise_json(finding) for finding in course.noise],
             }
             for course in courses
@@ -215,6 +236,20 @@ def _finding_json(course: Course, finding: Finding) -> dict[str, Any]:
         "unit": _unit(course),
         "improves": finding.improves,
         **_place_json(finding),
+    }
+
+
+def _trend_json(course: Course, trend: TrendFinding) -> dict[str, Any]:
+    return {
+        "change": _number(trend.change, course),
+        "low": _number(trend.low, course),
+        "high": _number(trend.high, course),
+        "unit": _unit(course),
+        "improves": trend.improves,
+        "p": trend.p,
+        "q": trend.q,
+        "first": trend.first.number,
+        "last": trend.last.number,
     }
 
 
@@ -255,8 +290,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _csv(history: History, courses: Sequence[Course]) -> str:
-    """A line per value; `change` is that of a change that begins with it, in `change_unit`, and
-    `noise_ratio` that of a change of the noise."""
+    """A line per value; `change` is that of a change that begins with it, in `change_unit`,
+    `noise_ratio` that of a change of the noise, and `trend` that of the whole series."""
     text = io.StringIO()
     factors = list(dict.fromkeys(name for course in courses for name in course.series.factors))
     times = {entry.number: moment(entry.measured_ns) for entry in history.entries}
@@ -265,6 +300,7 @@ def _csv(history: History, courses: Sequence[Course]) -> str:
         [
             *("metric", "variant", *factors, "entry", "measured", "revision", "value", "unit"),
             *("change", "change_unit", "q", "noise_ratio", "noise_q"),
+            *("trend", "trend_unit", "trend_q"),
         ]
     )
     for course in courses:
@@ -287,6 +323,9 @@ def _csv(history: History, courses: Sequence[Course]) -> str:
                     "" if finding is None else repr(finding.q),
                     "" if noisier is None else repr(noisier.ratio),
                     "" if noisier is None else repr(noisier.q),
+                    "" if course.trend is None else repr(_number(course.trend.change, course)),
+                    "" if course.trend is None else _unit(course),
+                    "" if course.trend is None else repr(course.trend.q),
                 ]
             )
     return text.getvalue()

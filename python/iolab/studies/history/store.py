@@ -8,6 +8,7 @@ from the results. Values of results that are missing are taken over from the ind
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -105,7 +106,8 @@ class History:
     """A history, opened.
 
     Attributes:
-        path: its directory. entries: in order of time.
+        path: its directory. entries: in order of time. notes: what was wrong with the index since
+        it was opened, as lines.
     """
 
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
@@ -113,6 +115,7 @@ class History:
         self.path = path
         self.entries = _read_entries(path, is_new=is_new)
         self._by_number = {entry.number: entry for entry in self.entries}
+        self.notes: list[str] = []
 
     def entry(self, number: int) -> Entry:
         """The entry with that number."""
@@ -189,12 +192,17 @@ class History:
             index.write(self.path)
         return problems
 
-    def _complete_index(self) -> list[str]:
-        """Rebuild the index where it lacks an entry; messages as of `rebuild`."""
+    def _complete_index(self) -> None:
+        """Rebuild the index where it is damaged or lacks an entry, and note it."""
         indexed = _known_entries(self.path)
         if indexed is not None and {entry.number for entry in self.entries} <= indexed:
-            return []
-        return self.rebuild()
+            return
+        self._renew_index(is_damaged=indexed is None)
+
+    def _renew_index(self, *, is_damaged: bool) -> None:
+        if is_damaged and os.path.lexists(self.path / INDEX_FILE):
+            self.notes.append(f"{INDEX_FILE} was damaged and is rebuilt from the results")
+        self.notes += [line for line in self.rebuild() if line not in self.notes]
 
     def metrics(self) -> list[Metric]:
         """Metrics of the index, in the order of reports."""
@@ -204,21 +212,22 @@ class History:
 
     def series(self, metric: str) -> list[SeriesValues]:
         """The values of every cell and variant; UsageError for a metric that the index lacks."""
-        problems = self._complete_index()
+        self._complete_index()
         names = [name for name, _ in _facts(self.path)["metrics"]]
         if metric not in names:
             raise UsageError(
                 f"no results of the history have the metric '{metric}'",
                 where=self.path,
-                hint="; ".join(problems) or f"there are {', '.join(names[:8])}",
+                hint="; ".join(self.notes) or f"there are {', '.join(names[:8])}",
             )
-        return self._read_series(names.index(metric))
+        try:
+            return self._read_series(names.index(metric))
+        except (OSError, ValueError):
+            self._renew_index(is_damaged=True)
+            return self.series(metric)
 
     def _read_series(self, group: int) -> list[SeriesValues]:
-        import pyarrow.parquet as pq
-
-        file = pq.ParquetFile(io.BytesIO(read_regular(self.path / INDEX_FILE, limit=EVIDENCE)))
-        table = file.read_row_group(group, use_threads=False)
+        table = _read_group(self.path, group)
         names = table["series"].combine_chunks().dictionary_encode()
         codes = np.asarray(names.indices)
         order = {entry.number: place for place, entry in enumerate(self.entries)}
@@ -359,8 +368,32 @@ def _facts(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(io.BytesIO(read_regular(path / INDEX_FILE, limit=EVIDENCE)))
-    facts: dict[str, Any] = json.loads((schema.metadata or {})[_FACTS])
+    text = (schema.metadata or {})[_FACTS]
+    if not has_own_digest(text):
+        raise ValueError("its content does not match its digest")
+    facts: dict[str, Any] = json.loads(text)
     return facts
+
+
+def _read_group(path: Path, group: int) -> Any:
+    """The table of a metric; OSError or ValueError where it is not what was written."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(io.BytesIO(read_regular(path / INDEX_FILE, limit=EVIDENCE)))
+    table = file.read_row_group(group, use_threads=False).replace_schema_metadata(None)
+    if _digest(table) != _facts(path)["digests"][group]:
+        raise ValueError("its content does not match its digest")
+    return table
+
+
+def _digest(table: Any) -> str:
+    """Of the values of a table of the index, however they are encoded."""
+    names = table["series"].combine_chunks().cast("string").dictionary_encode()
+    digest = hashlib.sha256(json.dumps(names.dictionary.to_pylist()).encode())
+    digest.update(names.indices.to_numpy().tobytes())
+    for name in ("entry", "value", "runs"):
+        digest.update(table[name].to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _known_entries(path: Path) -> set[int] | None:
@@ -411,12 +444,20 @@ class _Index:
         import pyarrow.parquet as pq
 
         metrics = sorted(self.tables, key=lambda metric: sort_key(metric[0]))
-        facts = {"schema": SCHEMA, "entries": sorted(self.entries), "metrics": metrics}
-        schema = _schema().with_metadata({_FACTS: json.dumps(facts).encode()})
+        tables = [
+            pa.concat_tables(self.tables[metric]).unify_dictionaries().combine_chunks()
+            for metric in metrics
+        ]
+        facts = {
+            "schema": SCHEMA,
+            "entries": sorted(self.entries),
+            "metrics": metrics,
+            "digests": [_digest(table) for table in tables],
+        }
+        schema = _schema().with_metadata({_FACTS: with_own_digest(json.dumps(facts)).encode()})
         buffer = io.BytesIO()
         with pq.ParquetWriter(buffer, schema, compression="zstd") as writer:
-            for metric in metrics:
-                table = pa.concat_tables(self.tables[metric]).unify_dictionaries().combine_chunks()
+            for table in tables:
                 writer.write_table(table, row_group_size=len(table))
         write_atomically(path / INDEX_FILE, buffer.getvalue())
 
@@ -436,18 +477,14 @@ def _schema() -> Any:
 
 def _read_index(path: Path) -> _Index | None:
     """The index; None where there is none that can be read."""
-    import pyarrow.parquet as pq
-
     indexed = _known_entries(path)
     if indexed is None:
         return None
     index = _Index()
     try:
         facts = _facts(path)
-        file = pq.ParquetFile(io.BytesIO(read_regular(path / INDEX_FILE, limit=EVIDENCE)))
         for group, (metric, unit) in enumerate(facts["metrics"]):
-            table = file.read_row_group(group, use_threads=False)
-            index.tables[metric, unit] = [table.replace_schema_metadata(None)]
+            index.tables[metric, unit] = [_read_group(path, group)]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     index.entries = indexed

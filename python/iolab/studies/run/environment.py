@@ -87,7 +87,9 @@ def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str
     }
     if temperatures:
         facts["temperatures_celsius"] = dict(temperatures)
-    (run_dir / ENVIRONMENT_FILE).write_text(_text(SCHEMA, found.fingerprint, facts), "utf-8")
+    write_atomically(
+        run_dir / ENVIRONMENT_FILE, _text(SCHEMA, found.fingerprint, facts), durable=False
+    )
 
 
 def _text(schema: int, fingerprint: Mapping[str, str], facts: Mapping[str, object]) -> str:

@@ -402,8 +402,10 @@ class Executor:
             self._notice(str(error))
             return
         if said:
-            (setting.directory / TARGET_FILE).write_text(
-                json.dumps({"schema": SCHEMA, **said}, indent=1, default=str) + "\n", "utf-8"
+            write_atomically(
+                setting.directory / TARGET_FILE,
+                json.dumps({"schema": SCHEMA, **said}, indent=1, default=str) + "\n",
+                durable=False,
             )
 
     def _keep_kernel_messages(self, setting: RunSetting) -> None:

@@ -12,6 +12,7 @@ than today's:
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -21,6 +22,7 @@ from typing import Annotated, ClassVar, TextIO
 from pydantic import Field
 
 from iolab.base.clock import Clock
+from iolab.base.files import open_for_writing
 from iolab.formats.host.counter_set import CounterSet
 from iolab.hosts.base.host import Host
 from iolab.hosts.base.options import Duration, Options
@@ -82,7 +84,11 @@ class CounterSource(ABC):
         """Write the head and the first reading."""
         self.readings = self.lost = 0
         self._before, self._latest = None, {}
-        self._file = (run_dir / f"{self.name}.log").open("w", encoding="utf-8")
+        self._file = os.fdopen(
+            open_for_writing(run_dir / f"{self.name}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            "w",
+            encoding="utf-8",
+        )
         self._file.write(f"# iolab {self.name} 1\n")
         self._origin = self._clock.monotonic()
         self._next = 1

@@ -47,8 +47,13 @@ def find_device(host: Host, named: str) -> Device:
     node = host.resolve(named)
     name = node.removeprefix("/dev/").replace("/", "!")
     if not node.startswith("/dev/") or not host.is_directory(f"/sys/class/block/{name}"):
+        parent, _, last = node.rpartition("/")
+        try:
+            exists = last in host.list_directory(parent or "/")
+        except OSError:
+            exists = False
         raise RunError(
-            "is not a block device here",
+            "is not a block device here" if exists else "does not exist",
             where=named,
             hint="'lsblk' lists them, /dev/disk/by-id has their stable names",
         )

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..arrays import Floats, Values, finite
+from .trend import LEAST_VALUES, Trend, fit_trend, slope_of
 
 LEAST_SEGMENT = 3
 """Values on each side of a change: a change is seen this many values after it at the earliest."""
@@ -36,6 +37,10 @@ _MOST_RHO = 0.8
 
 _STEPS = 8
 """Parts of a series that are screened for changes which cancel over the whole."""
+
+
+_MOST_ROUNDS = 4
+"""Fits of a slope and of the steps beside it."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +86,32 @@ class NoiseChange:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of a series, in order: of the mean, and of the noise."""
+    """Changes of a series, in order: of the mean, and of the noise.
+
+    Attributes:
+        trend: a slope over the whole series, which describes it better than steps do. Then `means`
+        and `noise` are of what the slope leaves.
+    """
 
     means: tuple[ChangePoint, ...] = ()
     noise: tuple[NoiseChange, ...] = ()
+    trend: Trend | None = None
+
+
+STEP_SHARE, TREND_SHARE = 0.6, 0.4
+"""Shares of the level: a series without a change has two chances to appear to have one."""
 
 
 def find_changes(values: Values, *, level: float = 0.05) -> Changes:
-    """Changes of the mean and of the noise with p up to `level` each.
+    """Changes of the mean, or a trend, and changes of the noise.
+
+    Changes of the mean have p up to `STEP_SHARE` of the level, a trend up to `TREND_SHARE` of it,
+    changes of the noise up to the level.
+
+    A trend is a slope beside which steps are searched again. It is reported where it is significant
+    beside these steps, and where both describe the values better than steps alone: by the Bayesian
+    information criterion, with two parameters for each step and one for the slope (Schwarz 1978,
+    "Estimating the dimension of a model").
 
     Changes of the noise are those of the mean of |residual|^(2/3), which is nearly normal where
     residuals are (Wilson & Hilferty 1931). Where the noise changes, changes of the mean are judged
@@ -102,13 +125,67 @@ def find_changes(values: Values, *, level: float = 0.05) -> Changes:
         ValueError: a value is nan or infinite.
     """
     series = finite(values, "values")
-    means = _mean_changes(series, level, [])
+    if not len(series):
+        return Changes()
+    means, noise = _steps(series, level)
+    trend = None
+    if len(series) >= LEAST_VALUES:
+        slope, places = _fit_slope(series, level)
+        if slope.p <= TREND_SHARE * level and _is_better(series, places, means):
+            trend = slope
+            series = series - _line(slope, len(series))
+            means, noise = _steps(series, level)
+    residuals = _residuals(series, [change.place for change in means])
+    return Changes(tuple(means), tuple(_noise_changes(residuals, noise)), trend)
+
+
+def _fit_slope(series: Floats, level: float) -> tuple[Trend, list[int]]:
+    """A slope, and the places of steps beside it. Each is fitted to what the other leaves, until the
+    places stay."""
+    line: Floats = slope_of(series) * np.arange(len(series), dtype=np.float64)
+    tried: list[list[int]] = []
+    while True:
+        rest = series - line
+        scale = _noise(rest)
+        places = [change.place for change in _mean_changes(rest, STEP_SHARE * level, [])]
+        slope = fit_trend((_clip(rest, scale) if scale else rest) + line, places)
+        if places in tried or len(tried) == _MOST_ROUNDS:
+            return slope, places
+        tried.append(places)
+        line = _line(slope, len(series))
+
+
+def _line(slope: Trend, count: int) -> Floats:
+    line: Floats = slope.change / (count - 1) * np.arange(count, dtype=np.float64)
+    return line
+
+
+def _steps(series: Floats, level: float) -> tuple[list[ChangePoint], list[ChangePoint]]:
+    """Changes of the mean, and those of the dispersion."""
+    of_means = STEP_SHARE * level
+    means = _mean_changes(series, of_means, [])
     noise = _mean_changes(_dispersion(series, means), level, [], LEAST_NOISE_SEGMENT)
     if noise:
-        means = _mean_changes(series, level, [change.place for change in noise])
+        means = _mean_changes(series, of_means, [change.place for change in noise])
         noise = _mean_changes(_dispersion(series, means), level, [], LEAST_NOISE_SEGMENT)
-    residuals = _residuals(series, [change.place for change in means])
-    return Changes(tuple(means), tuple(_noise_changes(residuals, noise)))
+    return means, noise
+
+
+def _is_better(series: Floats, places: list[int], means: list[ChangePoint]) -> bool:
+    """Whether a line with steps at these places describes the series better than the changes of the
+    mean do."""
+    n = len(series)
+    criteria = []
+    for steps, columns in (
+        (places, [np.arange(n)]),
+        ([change.place for change in means], []),
+    ):
+        parts = [np.ones(n), *columns, *(np.arange(n) >= place for place in steps)]
+        design = np.stack(parts, axis=1).astype(np.float64)
+        rest = series - design @ np.linalg.lstsq(design, series, rcond=None)[0]
+        squares = max(float(rest @ rest), np.finfo(float).tiny)
+        criteria.append(n * math.log(squares) + math.log(n) * (len(columns) + 2 * len(steps)))
+    return criteria[0] < criteria[1]
 
 
 def change_points(values: Values, *, level: float = 0.05) -> list[ChangePoint]:

@@ -4,11 +4,10 @@ name is checked before it becomes part of a path."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 
 from iolab.base.documents import Model
 from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.base.files import make_folders, replacing
 
 from .store import NotServed
 
@@ -90,19 +90,13 @@ class JsonStore(Generic[Document]):
             )
         if not path.exists() and len(self.names()) >= self.most:
             raise UsageError(f"{self.most} {self.noun}s are the most", hint="delete one first")
-        part = path.with_name(f".{secrets.token_hex(8)}")
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(
-                os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            if self.directory.is_symlink():
+                raise OSError(errno.ELOOP, "is a symbolic link, through which nothing is written")
+            make_folders(self.directory, 0o700)
+            with replacing(path, mode=0o600) as temporary:
+                temporary.write_bytes(content)
         except OSError as error:
-            with suppress(OSError):
-                part.unlink()
             raise IolabError(
                 f"the {self.noun} can't be saved: {error.strerror}", where=self.directory
             ) from None

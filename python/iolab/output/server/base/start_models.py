@@ -138,6 +138,21 @@ class NoiseRatio(ChangePlace):
     high: float
 
 
+class SeriesTrend(Model):
+    """A steady trend of a series: its change from entry `first` to entry `last` with its 95 %
+    interval, in `unit`. Changes of the mean are then of what it leaves."""
+
+    change: float
+    low: float
+    high: float
+    unit: str
+    improves: bool | None
+    p: float
+    q: float
+    first: int
+    last: int
+
+
 class HistorySeries(Model):
     """The values of a cell of a variant, in `unit`, by the numbers of their entries. cell: its name
     in questions about it."""
@@ -152,6 +167,7 @@ class HistorySeries(Model):
     values: list[float]
     runs: list[int]
     changes: list[MeanChange]
+    trend: SeriesTrend | None
     noise_changes: list[NoiseRatio]
 
 

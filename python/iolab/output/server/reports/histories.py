@@ -64,7 +64,7 @@ def history_answer(store: Store, name: str, metrics: list[str]) -> HistoryAnswer
         raise ResultsError("has no results", where=name, hint="iolab history add RESULTS")
     selected = selected_metrics(history, metrics)
     courses = find_changes(history, selected)
-    courses.sort(key=lambda course: not (course.findings or course.noise))
+    courses.sort(key=lambda course: not course.has_change)
     listed = sorted(courses[:MOST_SERIES], key=lambda course: selected.index(course.metric))
     data = history_data(history, listed)
     names = names_by_path(store)

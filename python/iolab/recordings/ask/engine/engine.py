@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import errno
 import os
 import re
+import resource
 import signal
 import threading
 import time
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.base.files import is_foreign, open_folder, open_for_reading
 
 from ...store.ledger import DamagedError, Part, check
 
@@ -209,6 +212,8 @@ class Engine:
         self.place = place
         self._threads = threads
         self._folders: dict[Path, int] = {}
+        self._opened: list[int] = []
+        self._is_foreign = is_foreign(place)
         self._attached: list[Path] = []
         self._is_reusable = True
         self._halt = HALT.get()
@@ -239,33 +244,37 @@ class Engine:
                 self._database.close()
         while self._folders:
             os.close(self._folders.popitem()[1])
+        while self._opened:
+            os.close(self._opened.pop())
 
     def register(self, name: str, table: pa.Table | pa.RecordBatchReader) -> None:
         """Make a table or stream known as `name`, a word of this package."""
         self._connection.register(name, table)
 
-    def files(self, name: str, parts: Sequence[Part], *, is_named: bool = False) -> None:
-        """Make Parquet files of one schema known as `name`, a word of this package; with the name
-        of the file in the column `filename` where `is_named`. DamagedError where one is not what
-        was written: DuckDB checks nothing itself."""
+    def files(self, name: str, parts: Sequence[Part]) -> None:
+        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError
+        where one is not what was written: DuckDB checks nothing itself."""
         check(parts)
         self._attached += [part.path for part in parts]
         with self._translate_errors():
             paths = ", ".join(_quote(self._plain(part.path)) for part in parts)
             self._connection.execute(
-                f"CREATE OR REPLACE TEMP VIEW {name} AS "
-                f"SELECT * FROM read_parquet([{paths}], filename = {is_named})"
+                f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM read_parquet([{paths}])"
             )
 
     def _plain(self, path: Path) -> str:
         """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a
         descriptor of its folder, where it has one."""
+        if self._is_foreign:
+            # who owns the directory may exchange the file between the check and DuckDB's opening
+            self._opened.append(_held(path))
+            return f"/proc/self/fd/{self._opened[-1]}"
         absolute = path.absolute()
         if _PLAIN.fullmatch(str(absolute)):
             return str(absolute)
         folder = absolute.parent
         if folder not in self._folders:
-            self._folders[folder] = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._folders[folder] = open_folder(folder)
         return f"/proc/self/fd/{self._folders[folder]}/{absolute.name}"
 
     def run(self, sql: str) -> None:
@@ -347,6 +356,18 @@ class Engine:
             if deleted is not None:
                 return DamagedError("was deleted while it was read", where=deleted)
         return FormatError(f"can't be read: {words}", where=self.place)
+
+
+def _held(path: Path) -> int:
+    """A descriptor of a file, beyond the soft limit of this process too (getrlimit(2))."""
+    try:
+        return open_for_reading(path)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return open_for_reading(path)
 
 
 def _quote(text: str) -> str:

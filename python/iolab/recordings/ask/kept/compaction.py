@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from iolab.base.files import remove
+
 from ...store.base.layout import telling
 from .files import listed, tables
 from .files.paths import (
@@ -63,7 +65,7 @@ class Merger:
                     *place.glob(".*.tmp"),
                 ]:
                     listed.drop(path)
-                    path.unlink(missing_ok=True)
+                    remove(path)
 
     def merge(self, through: int) -> None:
         """Merge what can be, of segments up to `through`."""
@@ -215,7 +217,7 @@ class Merger:
         for file in gone:
             with telling(file.path, "remove what was kept"):
                 listed.drop(file.path)
-                file.path.unlink(missing_ok=True)
+                remove(file.path)
             self._about.pop(file.path, None)
 
     def _cut(self, tier: Tier, each: File, floor: int) -> None:

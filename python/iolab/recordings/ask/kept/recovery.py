@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iolab.base.errors import FormatError, IolabError
+from iolab.base.files import make_folders
 
 from ...store.base.layout import telling, write_json
 from ...store.base.lock import short_lock
@@ -50,7 +51,7 @@ def change_definitions(directory: Path, how: Callable[[Definitions], Definitions
     Where the file is missing it is made again of what was kept.
     """
     with telling(directory / DEFINITIONS, "change what is kept"):
-        (directory / LOCK).parent.mkdir(exist_ok=True)
+        make_folders((directory / LOCK).parent)
         with short_lock(directory / LOCK):
             before = read_definitions(directory) or definitions_of(directory)
             after = how(before)

@@ -9,7 +9,6 @@ segment's sums again: they get the same file.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iolab.base.errors import FormatError, IolabError, UsageError
+from iolab.base.files import remove_tree
 from iolab.base.units import format_number, format_quantity
 
 from ...store.base.layout import KINDS, SEGMENTS, sealed_file, telling
@@ -218,7 +218,7 @@ class Keeper:
                 for file, _ in listed.listed_in(self._directory, tier, path.name):
                     listed.drop(file.path)
                 if path.is_dir():
-                    shutil.rmtree(path)
+                    remove_tree(path)
 
     def _make(self, definitions: Definitions, state: State) -> bool:
         """Make what is missing, segment by segment. Returns whether nothing is left."""

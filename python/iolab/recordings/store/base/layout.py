@@ -102,14 +102,25 @@ def sealed_statuses(folder: Path, after: int = 0) -> tuple[dict[int, FileStatus]
     """(statuses by number of the sealed files in a folder with numbers beyond `after`, in any order;
     whether one vanished meanwhile)."""
     try:
-        return _core.sealed_statuses(folder, after)
+        opened = files.open_folder(folder)
+        try:
+            return _core.sealed_statuses(Path(f"/proc/self/fd/{opened}"), after)
+        finally:
+            os.close(opened)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, False
     except OSError as error:
         raise _not_listed(folder, error) from error
 
 
 def _names(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)  # noqa: PTH208  a hundred thousand names; a path of each takes almost three times as long
+        opened = files.open_folder(folder)
+        try:
+            # a hundred thousand names; a path of each takes almost three times as long
+            return os.listdir(opened)  # noqa: PTH208 - of a descriptor
+        finally:
+            os.close(opened)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
@@ -137,22 +148,26 @@ def telling(path: Path, doing: str) -> Iterator[None]:
 def keep_private(directory: Path) -> None:
     """Close an own directory to other users."""
     with telling(directory, "keep it from other users"):
-        status = directory.stat()
-        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
-            directory.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
+        folder = files.open_folder(directory)
+        try:
+            status = os.fstat(folder)
+            if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+                os.fchmod(folder, stat.S_IMODE(status.st_mode) & ~0o077)
+        finally:
+            os.close(folder)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """`files.replacing`, in a folder that is made where it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folders(path.parent)
     with files.replacing(path) as temporary:
         yield temporary
 
 
 def sync_folder(folder: Path) -> None:
     """Wait until a folder's entries are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = files.open_folder(folder)
     try:
         os.fsync(descriptor)
     finally:
@@ -181,4 +196,4 @@ def remove_temporary(directory: Path) -> None:
         for name in _names(folder):
             if name.startswith(".") and name.endswith(".tmp"):
                 with suppress(OSError):
-                    (folder / name).unlink()
+                    files.remove(folder / name)

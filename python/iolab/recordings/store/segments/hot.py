@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iolab import _core
-from iolab.base.files import RefusedFileError, map_regular
+from iolab.base.files import RefusedFileError, make_folders, map_regular, open_for_writing, remove
 
 from ..base.layout import KINDS, Kind, telling
 from ..base.loss_log import damage
@@ -135,10 +135,8 @@ class HotLog:
         self.path, self.schema = path, schema
         self.rows = self.bytes = 0
         self.broken = False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(
-            path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666
-        )
+        make_folders(path.parent)
+        self._file = open_for_writing(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND)
         self._sink = io.BytesIO()
         self._stream = pa.ipc.new_stream(self._sink, schema)
 
@@ -354,7 +352,7 @@ class RetiredLogs:
         """Remove the files. ResultsError where the disk refuses."""
         for log in self.logs.values():
             with telling(log.path, "remove what was sealed"):
-                log.path.unlink(missing_ok=True)
+                remove(log.path)
 
 
 def _read_back(log: HotLog | None) -> list[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from iolab.base.errors import ResultsError
-from iolab.base.files import map_regular
+from iolab.base.files import map_regular, remove
 
 from ..base.layout import (
     GROWING,
@@ -534,8 +534,8 @@ def remove_leftovers(directory: Path, segments: Numbered, through: int) -> None:
         for number in sealed_numbers(directory / MAPS / name):
             place = bisect_left(lasts, number)
             if place < len(lasts) and segments.firsts[lasts[place]] <= number:
-                map_file(directory, number, name).unlink(missing_ok=True)
+                remove(map_file(directory, number, name))
         for step_s in (1, *STEPS_S):
             for first, last in joined_ranges(directory / f"histograms/{step_s}s/{name}"):
                 if (first, last) not in used:
-                    joined_map_file(directory, first, last, name, step_s).unlink(missing_ok=True)
+                    remove(joined_map_file(directory, first, last, name, step_s))

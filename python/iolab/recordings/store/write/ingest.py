@@ -5,7 +5,7 @@ noted as losses."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from iolab import _core
 from iolab.base.clock import Clock
 from iolab.base.errors import FormatError, UsageError
+from iolab.base.files import remove, remove_tree
 
 from ..base.layout import is_recording
 from ..read.recording import Recording
@@ -321,11 +322,10 @@ def _remove_made(directory: Path) -> None:
     before, and stays."""
     for path in directory.iterdir():
         if path.is_dir():
-            import shutil
-
-            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(path)
         else:
-            path.unlink(missing_ok=True)
+            remove(path)
 
 
 def _check_same(recording: Recording, clock: str, directory: Path) -> None:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from iolab import _core
 from iolab.base.errors import FormatError
-from iolab.base.files import map_regular
+from iolab.base.files import map_regular, remove
 
 from ..base.grids import WITHOUT
 from ..base.layout import SEGMENTS, STEPS_S, joined_map_file, replacing, telling
@@ -132,7 +132,7 @@ class MapJoiner:
                     replaced = map_paths(self._directory, line, group.last)
             with telling(self._directory, "remove joined maps"):
                 for path in replaced:
-                    path.unlink(missing_ok=True)
+                    remove(path)
             joins += 1
         return joins
 

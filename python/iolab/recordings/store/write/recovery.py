@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.base.errors import ResultsError
+from iolab.base.files import make_folders, move, remove
 
 from ..base.layout import (
     KINDS,
@@ -127,7 +128,7 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
     note_unlisted(directory, number)
     for kind in KINDS:
         with telling(directory, "remove what was sealed"):
-            hot_file(directory, number, kind).unlink(missing_ok=True)
+            remove(hot_file(directory, number, kind))
     last = last_ns([*batches["events"], *batches["samples"]])
     for kind, read in torn.items():
         words = f"the last {read.dropped} bytes of hot {kind} {number:06} were torn or damaged"
@@ -169,8 +170,8 @@ def move_segments(origin: Path, directory: Path, take_number: Callable[[], int])
                 ),
                 (sealed_file(origin, number, "events"), sealed_file(directory, new, "events")),
             ):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source.rename(target)
+                make_folders(target.parent)
+                move(source, target)
                 folders.add(target.parent)
             append_line(directory / SEGMENTS, {**lines[number], "number": new}, durable=True)
         for folder in folders:

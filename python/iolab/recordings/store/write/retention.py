@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.base.errors import ResultsError
+from iolab.base.files import remove
 
 from ..base.layout import KINDS, MAPS, SEGMENTS, map_file, sealed_file, sealed_numbers, telling
 from ..base.metadata import Facts
@@ -360,7 +361,7 @@ def _remove_maps(directory: Path, number: int) -> None:
     line = noted_segments(directory).get(number, {})
     with telling(directory, "remove old maps"):
         for path in map_paths(directory, line, number):
-            path.unlink(missing_ok=True)
+            remove(path)
 
 
 def finish_dropping(
@@ -379,7 +380,7 @@ def finish_dropping(
         for number in sealed_numbers(directory / kind):
             if number <= facts.dropped_through:
                 with telling(directory, "remove an old segment"):
-                    sealed_file(directory, number, kind).unlink(missing_ok=True)
+                    remove(sealed_file(directory, number, kind))
     content = read_list(directory).content
     lines, written = content.lines, len(content.lines) + content.replaced
     live = {number: line for number, line in lines.items() if number > facts.dropped_through}
@@ -423,9 +424,9 @@ def drop_label(directory: Path, facts: Facts, label: str) -> int:
         with telling(directory, "remove a segment"):
             note_dropped(directory, number)
             for name in MAP_NAMES:
-                map_file(directory, number, name).unlink(missing_ok=True)
+                remove(map_file(directory, number, name))
             for kind in KINDS:
-                sealed_file(directory, number, kind).unlink(missing_ok=True)
+                remove(sealed_file(directory, number, kind))
     return len(segments)
 
 

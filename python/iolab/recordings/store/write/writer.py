@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from iolab.base.clock import Clock, SystemClock
 from iolab.base.errors import ResultsError
+from iolab.base.files import make_folders
 
 from ..base.layout import (
     GROWING,
@@ -133,8 +134,7 @@ class RecordingWriter:
                 hint="choose another directory, or add to it by recording there",
             )
         with telling(path, "make a recording here"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir(mode=0o700, exist_ok=True)
+            make_folders(path, 0o700)
             if any(entry.name != LOCK for entry in path.iterdir()):
                 raise ResultsError(
                     "is not empty and holds no recording",

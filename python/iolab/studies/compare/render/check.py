@@ -13,9 +13,13 @@ from iolab.base.untrusted_text import markdown, visible
 
 from ..arms import runs_text
 from ..axes import axis_text
-from ..model import CONFOUNDED, NOT_ALTERNATING, UNBALANCED
+from ..model import CONFOUNDED, NOT_ALTERNATING, TAIL, UNBALANCED
 from ..rules.check import (
+    FAILURES,
+    FEW_BLOCKS,
+    LOSSES,
     MISSING,
+    NO_BLOCKS,
     NO_LOOK,
     NO_PAIRS,
     ONE_BLOCK,
@@ -36,12 +40,17 @@ MOST_CELLS = 20
 REASONS = {
     CONFOUNDED: "confounded with time (an arm has a single session)",
     NOT_ALTERNATING: "all sessions of one arm were before those of the other",
+    TAIL: "the tail of the sample, with fewer than ten I/Os beyond it, is not tested",
     UNBALANCED: "the exact test needs as many sessions of one arm as of the other",
     SHORT_HISTORY: "fewer than 3 results since the last change",
     MISSING: "the variant has no run of this cell",
     NO_PAIRS: "no block has a valid run of both arms",
     ONE_BLOCK: "a single block: no noise is known",
     ZERO: "a value is zero: no test",
+    NO_BLOCKS: "a rule on single blocks needs arms that took turns",
+    FEW_BLOCKS: "too few blocks to know the share of bad ones",
+    FAILURES: "the variant lost more runs to errors or missing I/O",
+    LOSSES: "the arms lost different runs",
     NO_LOOK: "the blocks of the first look are not complete",
 }
 """Why a cell has no test, by code."""
@@ -147,7 +156,22 @@ def _rest(rule: RuleOutcome) -> list[str]:
     more = len(rule.cells) - MOST_CELLS
     lines = [f"and {more} more cells (--format json has them all)"] if more > 0 else []
     need = _common_need(rule)
-    return [*lines, f"inconclusive: {need}"] if need else lines
+    if need:
+        lines.append(f"inconclusive: {need}")
+    if rule.outcome == "pass" and rule.cells:
+        lines.append(_unseen_text(max(rule.cells, key=lambda cell: cell.unseen or 0.0)))
+    return lines
+
+
+def _unseen_text(cell: CellOutcome) -> str:
+    """`unseen: a trouble in up to 39 % of runs (95 %), which none of 6 blocks shows`."""
+    unit = {"blocks": "blocks", "sessions": "sessions", "results": "results"}[cell.unit]
+    share = f"{100 * (cell.unseen or 0.0):.2g} %"
+    if cell.count == 1:
+        return (
+            f"unseen: a trouble in up to {share} of runs (95 %), which a single one does not show"
+        )
+    return f"unseen: a trouble in up to {share} of runs (95 %), which none of {cell.count} {unit} shows"
 
 
 def _common_need(rule: RuleOutcome) -> str:
@@ -192,6 +216,8 @@ def _count(cell: CellOutcome) -> str:
 
 def _needs(cell: CellOutcome) -> str:
     """What would decide an inconclusive cell."""
+    if cell.reason == FAILURES:
+        return REASONS[FAILURES]
     if cell.outcome != "inconclusive":
         return ""
     unit = _UNITS[cell.unit]
@@ -210,7 +236,8 @@ def _closing(check: Check) -> list[str]:
         *([runs_text(check.arms)] if check.arms else []),
         *_look_lines(check),
         f"against {check.baseline}; {confidence}. The chance that the check passes "
-        f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}",
+        f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}, "
+        "if blocks (or sessions) are independent and of one distribution",
         *(f"note: {note.text}" for note in check.notes),
     ]
 
@@ -288,6 +315,7 @@ def _cell_json(cell: CellOutcome, rule: RuleOutcome) -> dict[str, Any]:
         "n": cell.count,
         "sessions": None if cell.sessions is None else list(cell.sessions),
         "more": cell.more,
+        "unseen": cell.unseen,
         "reason": cell.reason,
     }
 
@@ -367,4 +395,6 @@ def _junit_counts(cells: Sequence[CellOutcome], inconclusive: Outcome) -> dict[s
 def _junit_words(cell: CellOutcome, rule: RuleOutcome) -> str:
     change = "" if cell.change is None else signed_change(cell.change, rule, None)
     parts = [cell.outcome, f"{change} {_interval(cell, rule)}".strip(), _needs(cell)]
+    if cell.outcome == "pass":
+        parts.append(_unseen_text(cell))
     return "; ".join(part for part in parts if part)

@@ -15,6 +15,7 @@ from ..axes import axis_text, level_text
 from ..model import (
     CONFOUNDED,
     NOT_ALTERNATING,
+    TAIL,
     UNBALANCED,
     ZERO_VALUE,
     Cell,
@@ -27,6 +28,7 @@ from ..model import (
 REASONS = {
     CONFOUNDED: "confounded with time",
     NOT_ALTERNATING: "arms not alternating",
+    TAIL: "tail of the sample",
     UNBALANCED: "unequal numbers of sessions",
     ZERO_VALUE: "zero",
 }

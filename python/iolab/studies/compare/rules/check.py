@@ -18,15 +18,19 @@ import numpy as np
 
 from iolab.base.errors import UsageError
 from iolab.base.metrics import Metric
+from iolab.base.stats.arrays import Floats
 from iolab.base.stats.blocks import MeanInterval, t_intervals
 from iolab.base.stats.margins import (
     MarginTest,
+    blocks_for_share,
     holm,
     permutation_margin,
     sessions_needed,
+    share_margin,
     sign_flip_margin,
     sign_margin,
     t_margin,
+    unseen_share,
 )
 from iolab.base.stats.sequential import Look
 from iolab.base.stats.sessions import SessionInterval, session_interval
@@ -41,6 +45,7 @@ from ..model import (
     AGAIN,
     CONFOUNDED,
     NOT_ALTERNATING,
+    TAIL,
     UNBALANCED,
     Difference,
     Key,
@@ -54,14 +59,23 @@ from .rules import Rule
 Outcome = Literal["pass", "fail", "inconclusive"]
 Unit = Literal["blocks", "sessions", "results"]
 
+LEAST_WORST = 6
+"""Blocks at least for a rule on the worst of them, which then says something about more than 60 % of
+all blocks."""
+
 LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
+FAILURES, LOSSES = "failures", "losses"
+"""Reasons why a cell that would pass does not: the variant lost more runs to errors or missing I/O
+than the baseline; the arms lost different runs."""
 SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
+NO_BLOCKS, FEW_BLOCKS = "no-blocks", "few-blocks"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
 has no noise; a value of zero has no ratio; a history has too few results since its last change; a
-study with sequentially decided blocks has not reached its first look."""
+study with sequentially decided blocks has not reached its first look; a rule on single blocks needs
+arms that took turns; it has too few blocks."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,12 @@ class CellOutcome:
     unit: Unit = "blocks"
     more: int | None = None
     reason: str | None = None
+
+    @property
+    def unseen(self) -> float | None:
+        """Where the rule passes, the share of runs that may have a trouble which no block (or
+        session) shows, at 95 %."""
+        return unseen_share(self.count) if self.outcome == "pass" else None
 
 
 @dataclass(frozen=True)
@@ -178,7 +198,7 @@ def judge_runs(
         if more > allowed_failures:
             findings.append(
                 RunFinding(
-                    "failures",
+                    FAILURES,
                     "fail",
                     arm.variant,
                     f"{arm.variant} lost {arm.failures} of {arm.planned} runs to errors or missing I/O, "
@@ -191,7 +211,7 @@ def judge_runs(
         ):
             findings.append(
                 RunFinding(
-                    "losses",
+                    LOSSES,
                     "inconclusive",
                     arm.variant,
                     f"the arms lost different runs: {arm.variant} {len(arm.lost)} of {arm.planned}, "
@@ -209,6 +229,30 @@ def judge_runs(
             RunFinding("suspect", suspect, "", f"{number} of {counted} runs are SUSPECT ({listed})")
         )
     return tuple(findings)
+
+
+def with_findings(
+    rules: Sequence[RuleOutcome], findings: Sequence[RunFinding]
+) -> tuple[RuleOutcome, ...]:
+    """Rules of which no cell passes for a variant that lost runs: the runs that count may be the
+    better ones."""
+    worst: dict[str, RunFinding] = {
+        finding.variant: finding for finding in findings if finding.code in (FAILURES, LOSSES)
+    }
+    return tuple(
+        dataclasses.replace(
+            rule,
+            cells=tuple(
+                dataclasses.replace(
+                    cell, outcome=worst[cell.variant].outcome, reason=worst[cell.variant].code
+                )
+                if cell.outcome == "pass" and cell.variant in worst
+                else cell
+                for cell in rule.cells
+            ),
+        )
+        for rule in rules
+    )
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
@@ -235,6 +279,8 @@ class Evidence:
     @property
     def reason(self) -> str | None:
         """Code of the reason why there is no test."""
+        if self.pairing.is_tail:
+            return TAIL
         if self.is_history and self.baseline_sessions < LEAST_SESSIONS:
             return SHORT_HISTORY
         if isinstance(self.interval, SessionInterval):
@@ -333,8 +379,10 @@ def check(
     A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
     it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
     an intersection needs no correction. A cell fails where the opposite test rejects after Holm's
-    correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
-    the comparison; with a single session of an arm there is no test.
+    correction over all cells of all rules. A rule on a percentile of the blocks has exact tests of
+    the share of blocks that break it; one on the worst block is decided by the measured blocks.
+    Blocks, sessions, pooling and exact tests are those of the comparison; with a single session of
+    an arm there is no test.
 
     Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not
     measured.
@@ -396,8 +444,9 @@ def check(
             *notes,
             Warning("unmatched", f"{base} lacks cells, which are not checked: {listed}{more}"),
         ]
+    findings = judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect)
     return Check(
-        outcomes,
+        with_findings(outcomes, findings),
         base,
         tuple(compared),
         alpha,
@@ -405,7 +454,7 @@ def check(
         tuple(notes),
         look,
         arms,
-        judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect),
+        findings,
     )
 
 
@@ -423,6 +472,8 @@ def judge(
     tested = [
         [
             _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
+            if rule.share is None
+            else _test_share(rule, metric, factors, variant, evidence, alpha, look)
             for (factors, variant), evidence in cells
         ]
         for rule, metric, cells in checked
@@ -435,7 +486,7 @@ def judge(
             rule,
             metric,
             tuple(
-                _decide(cell, next(remaining), rule.bounds(metric), evidence, alpha, tests)
+                _decide(cell, next(remaining), rule, metric, evidence, alpha, tests)
                 for cell, (_, evidence) in zip(cells, evidences, strict=True)
             ),
         )
@@ -557,6 +608,8 @@ def _test_cell(
         sessions=sessions,
         reason=evidence.reason,
     )
+    if evidence.reason == TAIL:
+        return dataclasses.replace(cell, low=None, high=None)
     if evidence.reason is not None:
         return cell
     low, high = bounds
@@ -570,6 +623,53 @@ def _test_cell(
     return dataclasses.replace(cell, p_pass=p_pass, p_fail=min(1.0, len(tests) * p_fail))
 
 
+def _test_share(
+    rule: Rule,
+    metric: Metric,
+    factors: dict[str, object],
+    variant: str,
+    evidence: Evidence | ZeroEvidence | str,
+    alpha: float,
+    look: Look | None,
+) -> CellOutcome:
+    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it;
+    or on the worst block, which is a statement on the measured blocks without a test."""
+    share = rule.share
+    assert share is not None
+    mean = _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
+    if not isinstance(evidence, Evidence) or (mean.reason not in (None, ONE_BLOCK)):
+        return mean
+    differences = np.sort(evidence.pairing.differences)
+    cell = dataclasses.replace(mean, low=None, high=None, p_pass=None, p_fail=None, reason=None)
+    if not len(differences):
+        return dataclasses.replace(cell, reason=NO_BLOCKS)
+    low, _ = rule.bounds(metric)
+    broken = _count_broken(differences, rule, metric)
+    count, back = len(differences), scale_of(metric)
+    place = max(0, math.ceil(share * count) - 1)
+    value = differences[place] if low is not None else differences[count - 1 - place]
+    cell = dataclasses.replace(cell, change=back(float(value)), count=count)
+    if share == 0:
+        if broken:
+            return dataclasses.replace(cell, outcome="fail")
+        if count < LEAST_WORST:
+            return dataclasses.replace(cell, reason=FEW_BLOCKS, more=LEAST_WORST - count)
+        return dataclasses.replace(cell, outcome="pass")
+    test = share_margin(broken, count, share)
+    # the levels of looks are those of sums: for shares the error is divided by the looks
+    looks = 1 if look is None else len(look.design.looks)
+    return dataclasses.replace(
+        cell, p_pass=min(1.0, looks * test.above), p_fail=min(1.0, looks * test.below)
+    )
+
+
+def _count_broken(differences: Floats, rule: Rule, metric: Metric) -> int:
+    """How many blocks break the bound of a rule."""
+    low, high = rule.bounds(metric)
+    below = 0 if low is None else int(np.sum(differences < low))
+    return below + (0 if high is None else int(np.sum(differences > high)))
+
+
 def _mirror(test: MarginTest) -> MarginTest:
     return MarginTest(test.below, test.above)
 
@@ -577,14 +677,15 @@ def _mirror(test: MarginTest) -> MarginTest:
 def _decide(
     cell: CellOutcome,
     adjusted: float | None,
-    bounds: tuple[float | None, float | None],
+    rule: Rule,
+    metric: Metric,
     evidence: Evidence | ZeroEvidence | str,
     alpha: float,
     tests: int,
 ) -> CellOutcome:
     p_pass = cell.p_pass
     if not isinstance(evidence, Evidence) or p_pass is None or adjusted is None:
-        more = None
+        more = cell.more
         if cell.reason == CONFOUNDED:
             more = max(1, LEAST_SESSIONS - cell.count)
         return dataclasses.replace(cell, more=more)
@@ -593,7 +694,16 @@ def _decide(
         return dataclasses.replace(cell, outcome="fail")
     if p_pass <= alpha:
         return dataclasses.replace(cell, outcome="pass")
-    mean, (low, high) = evidence.interval.mean, bounds
+    low, high = rule.bounds(metric)
+    if rule.share is not None:
+        broken = _count_broken(evidence.pairing.differences, rule, metric)
+        needed = blocks_for_share(broken, rule.share, alpha)
+        return dataclasses.replace(
+            cell,
+            reason=FEW_BLOCKS if needed is not None else None,
+            more=None if needed is None else max(1, needed - cell.count),
+        )
+    mean = evidence.interval.mean
     above = math.inf if low is None else mean - low
     below = math.inf if high is None else high - mean
     nearest = min(above, below)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for a change, such as `write.iops >= -5 %`, as bounds."""
+"""Rules for a change, such as `write.iops >= -5 %` or `write.iops p10 >= -5 %`, as bounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ AT_MOST = 20
 Relation = Literal[">=", "<=", "within"]
 
 _RULE = re.compile(
-    r"\s*(?P<metric>[\w.\[\]-]+)(?:\s*(?P<relation>>=|<=|≥|≤|within)\s*|\s+)"
+    r"\s*(?P<metric>[\w.\[\]-]+)(?:\s+(?P<statistic>p\d{1,2}(?:\.\d+)?|min|max))?"
+    r"(?:\s*(?P<relation>>=|<=|≥|≤|within)\s*|\s+)"
     r"(?P<number>[+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*(?P<unit>%|[^\s\d]+)?\s*"
 )
 _SIGNS: dict[str, Relation] = {">=": ">=", "≥": ">=", "<=": "<=", "≤": "<=", "within": "within"}
@@ -33,7 +34,8 @@ class Rule:
     """A bound for the change of a metric.
 
     Attributes:
-        metric: its name. relation: `>=`, `<=`, or `within` for both directions. number, unit: the
+        metric: its name. statistic: of the changes of single blocks: `p10` (a percentile), `min` or
+        `max`; empty for the mean. relation: `>=`, `<=`, or `within` for both directions. number, unit: the
         bound as written: per cent, `points` of a share, or a unit of the metric.
     """
 
@@ -41,10 +43,23 @@ class Rule:
     relation: Relation
     number: float
     unit: str
+    statistic: str = ""
 
     def __str__(self) -> str:
         sign = "" if self.relation == "within" else "+" if self.number > 0 else ""
-        return f"{self.metric} {self.relation} {sign}{self.number:g} {self.unit}".rstrip()
+        name = f"{self.metric} {self.statistic}".rstrip()
+        return f"{name} {self.relation} {sign}{self.number:g} {self.unit}".rstrip()
+
+    @property
+    def share(self) -> float | None:
+        """The share of blocks that may break the bound: 0.1 for `p10 >=` and `p90 <=`, 0 for `min >=`
+        and `max <=`. None for a rule on the mean."""
+        if not self.statistic:
+            return None
+        if self.statistic in ("min", "max"):
+            return 0.0
+        percent = float(self.statistic[1:])
+        return (percent if self.relation == ">=" else 100 - percent) / 100
 
     def bounds(self, metric: Metric) -> tuple[float | None, float | None]:
         """The lowest and the highest change that meet the rule, on the scale on which differences
@@ -94,13 +109,23 @@ class Rule:
 
 def parse_rule(text: str) -> Rule:
     """`METRIC >= -5 %`, `METRIC <= +10 %`, `METRIC within 5 %` or `METRIC 5 %`, which means the
-    same; UsageError for anything else."""
+    same; `METRIC p10 >= -5 %`, `METRIC min >= -5 %` for single blocks. UsageError for anything
+    else."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise UsageError(f"'{text}' is not a rule", where="--rule", hint=_EXAMPLE)
-    return Rule(
+    statistic = match["statistic"] or ""
+    rule = Rule(
         match["metric"],
         _SIGNS[match["relation"] or "within"],
         float(match["number"]),
         match["unit"] or "",
+        statistic,
     )
+    if statistic and rule.relation == "within":
+        raise rule._error("a percentile of the blocks has a bound on one side")
+    if statistic in ("min", "max") and rule.relation != {"min": ">=", "max": "<="}[statistic]:
+        raise rule._error("the worst block is min with >=, and max with <=")
+    if (rule.share is not None and not 0 <= rule.share <= 0.5) or statistic == "p0":
+        raise rule._error("p10 with >=, or p90 with <=, allows a tenth of the blocks to be worse")
+    return rule

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.base.errors import ResultsError, UsageError
-from iolab.base.metrics import find
+from iolab.base.metrics import find, share_beyond
 from iolab.base.stats.sequential import Design, Look, Spending, plan_looks
 
 from ...results.evidence.journal import read_journal
@@ -114,6 +114,16 @@ def plan_until(
                 f"no metric is called '{rule.metric}'", hint="iolab catalog metrics lists them"
             )
         rule.bounds(metric)
+        if rule.statistic:
+            raise UsageError(
+                f"'{rule}' cannot end a study: looks are planned for rules on the mean",
+                hint="choose the number of blocks, and check it afterwards",
+            )
+        if share_beyond(rule.metric) == 0:
+            raise UsageError(
+                f"{rule.metric} is made by a single I/O, and never tested",
+                hint="choose a percentile, such as p99.9",
+            )
         is_exact |= metric.assumption != "normal"
     looks = plan_looks(at_most, alpha, spending, is_exact=is_exact)
     if looks is None:

@@ -45,7 +45,9 @@ class _Scanner:
             self._arrays[path] = index
             self._note(path)
             path = (*path, str(index))
-        self._note(path)
+        # [variant.xfs] is the first place of "variant", too
+        for length in range(1, len(path) + 1):
+            self._note(path[:length])
         self._skip_line()
         return path
 

@@ -30,16 +30,21 @@ def read_text(path: Path) -> str:
 
 
 def parse_tables(text: str, path: Path) -> dict[str, Any]:
-    """Its tables; StudyError with the line where it is no TOML."""
+    """Its tables; StudyError with line and column where it is no TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        place = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        place = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
         words = str(error)[: place.start()] if place else str(error)
-        line = int(place[1]) if place and place[1] else text.count("\n") + 1
+        lines = text.split("\n")
+        line, column = (
+            (int(place[1]), int(place[2]))
+            if place and place[1]
+            else (len(lines), len(lines[-1]) + 1)
+        )
         raise StudyError(
             f"not valid TOML: {words[:1].lower()}{words[1:]}",
-            where=f"{path}:{line}",
+            where=f"{path}:{line}:{column}",
             hint="see https://toml.io for how tables, texts and lists are written",
         ) from None
     except RecursionError:

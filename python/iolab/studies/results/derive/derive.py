@@ -20,7 +20,6 @@ from iolab.formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, F
 from iolab.formats.detect import detect
 from iolab.formats.fio.groups import window_of
 from iolab.formats.fio.json_output import FioJson
-from iolab.formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from iolab.formats.fio.pool import join_processes
 
 from ..evidence.clients import client_files, client_of, clients_of
@@ -51,6 +50,8 @@ MOST_PASSES = 1000
 """The largest number of passes of a study."""
 RESULT = "fio.json"
 """Name of the result of a pass."""
+_RESULTS = ("fio-json", "fio-terse")
+"""Formats of the load's own numbers; all other files are auxiliary."""
 _FINEST = "diskstats.log"
 """The kernel's own counters are finer than what iostat prints of them: this file wins where both
 know a device."""
@@ -216,7 +217,6 @@ def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int
 
 def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) -> _Read:
     read = _Read()
-    normal: list[str] = []
     missing = missing_files(run_dir, plan.files)
     for own in sorted(OWN_FILES & (plan.files or {}).keys() - set(missing)):
         try:
@@ -250,8 +250,6 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             _take(read, file, output, plan)
             continue
         name = detect(data, file)
-        if name is None and is_normal_output(data):
-            normal.append(file)
         if name is None:
             continue
         try:
@@ -260,7 +258,8 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             if _is_of_others(file, plan):
                 read.assumptions.append(f"{file} is left out: {error.message}")
             else:
-                read.damaged.append(DamagedFile(file, error.message))
+                is_auxiliary = name not in _RESULTS
+                read.damaged.append(DamagedFile(file, error.message, is_auxiliary))
             continue
         _take(read, file, table, plan)
     processes = processes_of(plan)
@@ -274,8 +273,6 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
         read.damaged += missing_results if plan.status == "finished" else []
         read.assumptions += read.of_clients.assumptions
         read.assumptions += () if read.fio is None else read.fio.assumptions
-    if normal and read.fio is None:
-        read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
 
 
@@ -407,9 +404,8 @@ def _fill_intervals(read: _Read, plan: RunPlan) -> None:
 def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
     if table.damaged:
         line, reason = table.damaged[0]
-        read.damaged.append(
-            DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)")
-        )
+        reason = f"line {line}: {reason} ({len(table.damaged)} such lines); the rest counts"
+        read.damaged.append(DamagedFile(file, reason, is_auxiliary=True))
 
 
 def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a study is there: the runs that its journal planned, compared with the runs that have
-evidence."""
+"""How much of results is there: the runs that the journal of a study planned, or that an import
+made, compared with the runs that have evidence."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from iolab.base.errors import ResultsError
 from .files import ENVIRONMENT_FILE, profile_directories, read_document, run_directories, run_number
 from .journal import FILE, examine_journal
 from .lock import is_locked
+from .manifest import Manifest
 from .model import NO_PLAN, Run
 
 _NAMED = 4
@@ -69,12 +70,19 @@ class Standing:
         ]
 
 
-def standing(directory: Path) -> Standing | None:
-    """By the journal and the run directories; None where nothing was planned (imports, tables, a
-    journal that was lost)."""
-    if not (directory / FILE).exists():
-        return None
+def standing(directory: Path, manifest: Manifest) -> Standing | None:
+    """By the journal of a study, or by the list of runs in the manifest of an import, and the run
+    directories; None where nothing was planned (tables)."""
+    if manifest.origin != "run":
+        return None if manifest.runs is None else _of_import(directory, manifest.runs)
     wrong = _damaged_environment(directory)
+    if not os.path.lexists(directory / FILE):
+        return Standing(
+            0,
+            0,
+            unknown=(f"{FILE}, the list of planned and ended runs, is missing",),
+            damaged=wrong,
+        )
     try:
         events, _, lines = examine_journal(directory)
     except ResultsError as error:
@@ -97,12 +105,12 @@ def standing(directory: Path) -> Standing | None:
             finished[number] = str(name)
         elif event["event"] == "aside":
             finished.pop(number, None)
-    if not planned:
-        return Standing(0, 0, damaged=wrong) if wrong else None
     present = {
         run_number(path.name)
         for path in (*run_directories(directory), *profile_directories(directory))
     }
+    if not planned and not present - {None}:
+        return Standing(0, 0, damaged=wrong) if wrong else None
     if unplanned := {number for number in present if number is not None} - planned.keys():
         wrong += (
             f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",
@@ -129,12 +137,28 @@ def open_runs(events: Iterable[Mapping[str, Any]]) -> set[str]:
     return {run for run, ended in named.items() if not ended}
 
 
+def _of_import(directory: Path, names: Sequence[str]) -> Standing:
+    present = {path.name for path in run_directories(directory)}
+    unlisted = sorted(present - {*names})
+    wrong = (
+        (
+            f"{len(unlisted)} run{'' if len(unlisted) == 1 else 's'} are there that the import did "
+            f"not make, such as {unlisted[0]}",
+        )
+        if unlisted
+        else ()
+    )
+    missing = tuple(name for name in names if name not in present)
+    return Standing(len(names), 0, missing, damaged=wrong)
+
+
 def _damaged_environment(directory: Path) -> tuple[str, ...]:
     """`environment.json` in words, where it was changed after it was written."""
     path = directory / ENVIRONMENT_FILE
-    if not os.path.lexists(path) or read_document(directory, ENVIRONMENT_FILE):
+    if read_document(directory, ENVIRONMENT_FILE):
         return ()
-    return (f"{ENVIRONMENT_FILE} is damaged: on what the study ran is not known",)
+    what = "damaged" if os.path.lexists(path) else "missing"
+    return (f"{ENVIRONMENT_FILE} is {what}: on what the study ran is not known",)
 
 
 def unreadable_runs(runs: Iterable[Run]) -> list[str]:
@@ -153,16 +177,25 @@ def unreadable_runs(runs: Iterable[Run]) -> list[str]:
     ]
 
 
-def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
-    """Of several hosts, with runs named `<host>/<run>`; None where none is known."""
+def joined_standing(
+    parts: Mapping[str, Standing | None], absent: Sequence[str] = ()
+) -> Standing | None:
+    """Of several hosts, with runs named `<host>/<run>`; None where none is known. `absent`: hosts
+    without results."""
     known_parts = {name: part for name, part in parts.items() if part is not None}
-    if not known_parts:
+    if not known_parts and not absent:
         return None
     return Standing(
         sum(part.planned for part in known_parts.values()),
         sum(part.to_come for part in known_parts.values()),
         tuple(f"{name}/{run}" for name, part in known_parts.items() for run in part.gone),
-        tuple(why for part in known_parts.values() for why in part.unknown),
+        (
+            *(why for part in known_parts.values() for why in part.unknown),
+            *(
+                f"{name}: the study was not begun there, or its results are missing"
+                for name in absent
+            ),
+        ),
         tuple(f"{name}: {why}" for name, part in known_parts.items() for why in part.damaged),
         any(part.is_running for part in known_parts.values()),
     )

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from iolab.base.errors import FormatError
-from iolab.base.files import EVIDENCE, open_for_writing, read_regular, write_atomically
+from iolab.base.errors import FormatError, ResultsError
+from iolab.base.files import EVIDENCE, folders_in, open_for_writing, read_regular, write_atomically
 from iolab.base.integrity import FileDigest, has_own_digest, with_own_digest
 from iolab.base.untrusted_text import parse_json
 
@@ -204,16 +204,21 @@ def known_plan(run_dir: Path) -> tuple[RunPlan, FormatError | None]:
 
 def run_directories(directory: Path) -> Iterator[Path]:
     """Run directories of a results directory, in order of their number."""
-    runs = directory / RUNS
-    if runs.is_dir():
-        yield from sorted(path for path in runs.iterdir() if path.is_dir())
+    yield from _folders_in(directory / RUNS)
 
 
 def profile_directories(directory: Path) -> Iterator[Path]:
     """Directories of the runs that were made for a profile, in order of their number."""
-    profiles = directory / PROFILES
-    if profiles.is_dir():
-        yield from sorted(path for path in profiles.iterdir() if path.is_dir())
+    yield from _folders_in(directory / PROFILES)
+
+
+def _folders_in(directory: Path) -> list[Path]:
+    try:
+        return folders_in(directory)
+    except OSError as error:
+        raise ResultsError(
+            f"can't be read: {error.strerror or error}", where=error.filename or directory
+        ) from None
 
 
 def run_number(name: str) -> int | None:

@@ -55,6 +55,9 @@ class Manifest(BaseModel):
     reproduce: list[str] = Field(
         default_factory=list, description="command that makes these results again, as arguments"
     )
+    runs: list[str] | None = Field(
+        None, description="names of the runs that an import made; null otherwise"
+    )
     files: dict[str, FileDigest] | None = Field(
         None,
         description="size and SHA-256 of the study's text and of tables of published numbers, by path below the results; null in "

@@ -115,9 +115,9 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
     return Concurrency(value if has_depth else None, None, is_told, unknown, plausible)
 
 
-def in_flight(facts: RunFacts) -> tuple[float, float] | None:
-    """(I/Os in flight by Little's law, mean latency in seconds) of a closed loop; None for open
-    loops and without I/O.
+def in_flight(facts: RunFacts) -> tuple[float, float, float] | None:
+    """(I/Os in flight by Little's law, those of them that are syncs, mean latency in seconds) of a
+    closed loop; None for open loops and without I/O.
 
     Each entry separately, since jobs of different speed and length don't share a mean: the time
     that its I/Os took in all over the time that it ran.
@@ -130,18 +130,19 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
     ):
         return None
     jobs = (facts.pooled,) if facts.is_over_time else facts.fio.jobs
-    inside, waited, ios = 0.0, 0.0, 0.0
+    inside, syncs, waited, ios = 0.0, 0.0, 0.0, 0.0
     for job in jobs:
         seconds = seconds_of(job)
-        for direction in parts_of(job.directions).values():
+        for name, direction in parts_of(job.directions).items():
             latency = mean_latency(direction)
             if latency is None or seconds <= 0:
                 continue
             count = direction.iops * direction.runtime or direction.ios
             inside += count * latency.mean / seconds
+            syncs += count * latency.mean / seconds if name == "sync" else 0.0
             waited += direction.ios * latency.mean
             ios += direction.ios
-    return (inside, waited / ios) if ios else None
+    return (inside, syncs, waited / ios) if ios else None
 
 
 def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:

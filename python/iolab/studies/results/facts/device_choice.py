@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iolab.formats.core.device_names import choose_devices
+from iolab.formats.core.device_names import PATH, choose_devices, is_multipath
 from iolab.formats.core.tables import DeviceSamples, FioOutput
 
 from ..evidence.model import RunPlan
@@ -15,6 +15,10 @@ from ..evidence.model import RunPlan
 _NEAR = 0.15
 """How far the run's length over the number of reports may be from whole seconds, as a share of
 them."""
+
+_SAME = 0.02
+"""How far the bytes of paths may be from those of their multipath devices, as a share: iostat
+rounds, and requests under way at the ends count on one side only."""
 
 _LISTED = 8
 """Devices that words name before they count the rest."""
@@ -31,7 +35,8 @@ class Devices:
 def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
     """The devices that the sums of a run hold: those that its plan names (the target's, or what an
     import was given), else those that are counted by their names, as `formats.device_names`
-    decides.
+    decides. Where devices of multipath tools moved the same bytes as all disks, the disks are their
+    paths: the devices count instead, each of which is busy once.
     """
     requested = [str(name) for name in plan.extra.get("devices") or ()]
     named = {name: devices[name] for name in devices if name in requested}
@@ -55,19 +60,43 @@ def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
                 f"no file contains {_few(requested)}: there {'are' if len(devices) > 1 else 'is'} {_few(list(devices))}",
             ),
         )
-    choice = choose_devices(devices, are_kernel_names=False)
+    idle = [name for name, samples in devices.items() if _moved(samples) == (0.0, 0.0)]
+    choice = choose_devices(devices, are_kernel_names=False, idle=idle)
     counted = {name: devices[name] for name in choice.counted}
-    reasons = dict.fromkeys(choice.left_out.values())
+    left_out = choice.left_out
+    multipath = {name: devices[name] for name in devices if is_multipath(name)}
+    if multipath and not multipath.keys() & counted.keys() and _move_alike(multipath, counted):
+        left_out = {**choice.left_out, **dict.fromkeys(counted, PATH)}
+        left_out = {name: why for name, why in left_out.items() if name not in multipath}
+        counted = multipath
+    reasons = dict.fromkeys(left_out.values())
     return Devices(
         counted,
         tuple(
             _words(
                 list(counted),
-                [name for name, why in choice.left_out.items() if why == reason],
+                [name for name, why in left_out.items() if why == reason],
                 reason,
             )
             for reason in reasons
         ),
+    )
+
+
+def _moved(samples: DeviceSamples) -> tuple[float, float]:
+    """Bytes per second read and written, mean over the samples; 0 where unknown."""
+    means = samples.means
+    return means.get("read.bw", 0.0), means.get("write.bw", 0.0)
+
+
+def _move_alike(first: Mapping[str, DeviceSamples], second: Mapping[str, DeviceSamples]) -> bool:
+    """Whether two sets of devices read and wrote the same bytes, and some at all."""
+    sums = [
+        tuple(map(sum, zip(*map(_moved, devices.values()), strict=True)))
+        for devices in (first, second)
+    ]
+    return sum(sums[0]) > 0 and all(
+        abs(one - other) <= _SAME * max(one, other) for one, other in zip(*sums, strict=True)
     )
 
 

@@ -43,10 +43,12 @@ _ONE = 1.1
 
 @dataclass(frozen=True)
 class DamagedFile:
-    """A file of the run that could not be read, with its reason."""
+    """A file of the run that could not be read, with its reason. `is_auxiliary`: not the load's
+    own result, whose numbers are as good without it."""
 
     file: str
     reason: str
+    is_auxiliary: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,14 +217,12 @@ class RunFacts:
         something else.
         """
         if self.plan.status != "imported" or self.fio is None:
-            size = self._option(parse_fio_size, "io_size", "size")
+            size = bytes_of_job(self.options)
             return None if size is None or self.jobs is None else int(size) * self.jobs
         alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
         total = 0
         for job in self.fio.jobs:
-            size = _parse_option(
-                {**self.fio.global_options, **job.options}, parse_fio_size, "io_size", "size"
-            )
+            size = bytes_of_job({**self.fio.global_options, **job.options})
             if size is None or is_of_several_sections(job):
                 return None
             threads, _, is_told = threads_of(
@@ -232,6 +232,22 @@ class RunFacts:
                 threads = self.plan.jobs / len(self.fio.jobs)
             total += round(size * threads)
         return total or None
+
+    @cached_property
+    def asked_ios(self) -> int | None:
+        """I/Os that the jobs were to do in all (`number_ios`); None where a job has no such
+        bound."""
+        if self.fio is None or not self.fio.jobs:
+            return None
+        alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
+        total = 0.0
+        for job in self.fio.jobs:
+            text = {**self.fio.global_options, **job.options}.get("number_ios", "")
+            if not text.isdecimal() or int(text) == 0:
+                return None
+            threads = threads_of(job, seconds_of(job), alike[job.origin, job.group, job.name])
+            total += int(text) * threads[0]
+        return int(total)
 
     @cached_property
     def is_bounded(self) -> bool:
@@ -314,6 +330,35 @@ class RunFacts:
     def cpu(self) -> float:
         """User plus system share of one CPU that a job took on average."""
         return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
+
+
+def bytes_of_job(options: Mapping[str, str]) -> float | None:
+    """Bytes that a job with these options moves, as far as they say it: `io_size`, else `size`,
+    which may be percentages, limited by `filesize` of its files from `offset` on (fio(1)).
+
+    None where they don't say it: a percentage of files of unknown size, or sizes in a range.
+    """
+    filesize = _parse_option(options, parse_fio_size, "filesize")
+    if "filesize" in options and filesize is None:
+        return None
+    files = options.get("nrfiles", "1")
+    whole = None if filesize is None or not files.isdecimal() else filesize * int(files)
+    size = _size_of(options, "size", whole)
+    if size is not None and whole is not None:
+        offset = _size_of(options, "offset", whole)
+        size = None if offset is None and "offset" in options else min(size, whole - (offset or 0))
+    if "io_size" in options:
+        return _size_of(options, "io_size", size)
+    return size if "size" in options else None
+
+
+def _size_of(options: Mapping[str, str], name: str, whole: float | None) -> float | None:
+    """Bytes of an option; those of a percentage of `whole`."""
+    text = options.get(name, "")
+    if text.endswith("%"):
+        share = text[:-1]
+        return whole * int(share) / 100 if whole is not None and share.isdecimal() else None
+    return _parse_option(options, parse_fio_size, name)
 
 
 def _parse_option(

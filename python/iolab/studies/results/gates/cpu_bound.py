@@ -9,12 +9,12 @@ from iolab.base.verdict import Reason
 
 from ..facts.run_facts import RunFacts
 from .base import note, suspect
-from .littles_law import SATURATED_CPU
 
 BUSY_CPU = 0.75
 """Of the host's CPUs: from here on, what waits for a CPU begins to show."""
 
 
+SATURATED_CPU = 0.9
 SHORTEST = 1.0
 """Seconds; in a shorter run what jobs took to begin and to end, which fio counts in, may be more
 than what the load took."""

@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from iolab.base.verdict import Reason
-from iolab.formats.fio.messages import trouble_in
+from iolab.formats.fio.messages import messages_in
 
 from ..evidence.model import PROGRAM
 from ..facts.run_facts import RunFacts
-from .base import invalid, suspect
+from .base import invalid, note, suspect
 
 
 class EvidenceGate:
-    """INVALID without a readable result of the load, with any file damaged that numbers come from,
-    or where one run has sections that ran one after another; SUSPECT where another file was
-    changed, removed or added after the run ended, and where fio wrote text into its JSON.
+    """INVALID without a readable result of the load, with a damaged file of the load's own
+    numbers, or where one run has sections that ran one after another; SUSPECT where another file was
+    changed, removed or added after the run ended, and where fio wrote a message of trouble
+    before its JSON. Damage of other files, such as a monitor's, is a note: their whole readings
+    count, and the load's numbers don't depend on them.
 
     fio prints errors of I/O units and "terminating on signal" into the output file ahead of the
-    document (fio issues 731, 2048), so text there means that something happened; its notes,
-    progress and normal output don't.
+    document (fio issues 731, 2048), so such text means that something happened; its notes,
+    progress and normal output don't. Text of other programs (ssh, sudo, a shell) gets there where
+    somebody redirects the output of all of them into one file: a note that doesn't blame fio.
     """
 
     name = "evidence"
@@ -28,9 +31,12 @@ class EvidenceGate:
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """One reason per damaged or altered file, one for a missing result, one for leading text."""
         for damaged in facts.damaged:
-            yield invalid(
-                "damaged-file", f"{damaged.file} can't be used: {damaged.reason}", file=damaged.file
-            )
+            if damaged.is_auxiliary:
+                text = f"{damaged.file} is damaged: {damaged.reason}"
+                yield note("damaged-file", text, file=damaged.file)
+            else:
+                text = f"{damaged.file} can't be used: {damaged.reason}"
+                yield invalid("damaged-file", text, file=damaged.file)
         for altered in facts.altered:
             yield suspect(
                 "altered-file",
@@ -39,7 +45,8 @@ class EvidenceGate:
             )
         if facts.fio is None:
             is_program = PROGRAM in facts.plan.extra and facts.plan.window is not None
-            if not facts.damaged and not facts.clients and not is_program:
+            is_explained = any(not damaged.is_auxiliary for damaged in facts.damaged)
+            if not is_explained and not facts.clients and not is_program:
                 yield invalid("no-result", "fio left no result: no file of the run is fio output")
             return
         if facts.sections:
@@ -58,13 +65,20 @@ class EvidenceGate:
             )
         elif not facts.directions:
             yield invalid("no-io", "fio's result holds no I/O at all", file=facts.fio_file)
-        trouble = trouble_in(facts.fio.leading_text)
-        if trouble is not None:
-            yield suspect(
-                "text-in-json",
-                f"fio wrote text before its JSON: '{trouble[:120]}'",
-                file=facts.fio_file,
-            )
+        yield from _messages(facts.fio.leading_text, facts.fio_file)
+
+
+def _messages(leading_text: str, file: str) -> Iterable[Reason]:
+    """What stands before fio's JSON: trouble of fio, its harmless notices, and other text."""
+    messages = messages_in(leading_text)
+    if messages.trouble:
+        text = f"fio wrote text before its JSON: '{messages.trouble[0][:120]}'"
+        yield suspect("text-in-json", text, file=file)
+    if messages.notices:
+        yield note("fio-notice", f"fio says: '{messages.notices[0][:120]}'", file=file)
+    if messages.others:
+        text = f"text before the JSON, not known to be fio's: '{messages.others[0][:120]}'"
+        yield note("other-text", text, file=file, lines=len(messages.others))
 
 
 def _few(names: Sequence[str]) -> str:

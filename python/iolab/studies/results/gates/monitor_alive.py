@@ -21,6 +21,8 @@ class MonitorAliveGate:
     """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 %
     (less one) of the samples expected inside the window, for any device.
 
+    Of an imported run, which planned no monitor, it is a note.
+
     A file that doesn't say the time between its samples is not judged: the expected number is
     unknown.
 
@@ -108,7 +110,8 @@ def _dead(monitor: Monitor, due: float, facts: RunFacts) -> Reason:
     readings = facts.plan.extra.get("readings", {})
     trouble = str(readings.get(source, {}).get("trouble", "")) if isinstance(readings, dict) else ""
     why = f": {source} {trouble}" if trouble else ""
-    return invalid(
+    level = note if facts.plan.status == "imported" else invalid
+    return level(
         "monitor-dead",
         f"the monitor{whose or f' {source}'} has {monitor.samples} of {due:.0f} samples{why}",
         device=monitor.what,

@@ -32,7 +32,7 @@ class Imported:
     Attributes:
         runs: their number. layouts: those that matched, as text. is_inferred: whether the layouts
         were found here. files: kinds of files, to the paths: `results`, `damaged`, `copies`,
-        `unmatched`, `evidence`, `beside-others`, `unattached`, `traces`, `normal-output`,
+        `unmatched`, `evidence`, `beside-others`, `unattached`, `traces`,
         `unknown`, `own`. A file counts once.
         skipped: why something was never read, to the paths.
         notes: decisions, in words. suggestions: layouts that would match what is unmatched.

@@ -4,6 +4,7 @@ say."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,15 @@ from iolab.formats.fio.groups import window_of
 from .account import Tally
 from .layouts.inference import infer_layouts
 from .layouts.layout import Layout, parse_layout
+from .layouts.options import telling_options
 from .layouts.path_columns import Sample
 from .reading import FioResult, Reading, kind_of, options_of
 from .source import Source, is_archive
 
 SECTION = "section"
 """The factor that separates the sections of one fio result."""
+
+_NUMBER_AT_END = re.compile(r"[-_. ]*\d+$")
 
 _MOST_LOOKED_AT = 200
 """Files that are looked at to name what a source has where it has no fio result."""
@@ -111,9 +115,13 @@ class Assignment:
                 f"{first.result.path}, where fio echoed {echo}"
             )
 
-    def match_names(self, names: Mapping[str, str]) -> None:
-        """Take every file as the variant of that name; FormatError for a file that is not a fio
-        result."""
+    def match_names(self, names: Mapping[str, str], arms: Mapping[str, str] | None = None) -> None:
+        """Take every file as the variant that `arms` has for it, else as one of its own name.
+
+        Files named alike but for a number at the end, such as before1 and before2, are repetitions
+        of one variant where fio had the same options, and two variants are left. FormatError for a
+        file that is not a fio result.
+        """
         result_paths = {result.path for result in self._reading.results}
         stranger = next(
             (file for file in self._source.files if file.path not in result_paths), None
@@ -122,12 +130,41 @@ class Assignment:
             raise FormatError(
                 "is not a fio result",
                 where=stranger.place,
-                hint="fio writes one with --output-format=json",
+                hint="fio's JSON, terse and normal output are one",
             )
-        self.variants = tuple(names.values())
+        if arms is None:
+            arms = self._repeated_arms(names) or names
+        self.variants = tuple(dict.fromkeys(arms[path] for path in names))
         self.matches = [
-            Match(result, {"variant": names[result.path]}, "") for result in self._reading.results
+            Match(
+                result,
+                {"variant": arms[result.path]},
+                names[result.path].removeprefix(arms[result.path]),
+            )
+            for result in self._reading.results
         ]
+
+    def _repeated_arms(self, names: Mapping[str, str]) -> dict[str, str] | None:
+        """The variant of each file; None where no files repeat one, or they all repeat the same."""
+        results = {result.path: result for result in self._reading.results}
+        alike: dict[str, list[str]] = {}
+        for path, name in names.items():
+            alike.setdefault(_NUMBER_AT_END.sub("", name) or name, []).append(path)
+        arms = dict(names)
+        for arm, paths in alike.items():
+            options = [
+                [telling_options(options_of(group)) for group in results[path].groups]
+                for path in paths
+            ]
+            if len(paths) > 1 and options[0] and all(other == options[0] for other in options):
+                arms |= dict.fromkeys(paths, arm)
+        if len(set(arms.values())) in (1, len(names)):
+            return None
+        self._tally.notes.append(
+            "files named alike but for a number at the end are repetitions: "
+            + ", ".join(dict.fromkeys(arms.values()))
+        )
+        return arms
 
     def _level(self, results: Sequence[FioResult]) -> str:
         """The part of the folders that were stepped into with which most results match: none of it
@@ -196,13 +233,6 @@ class Assignment:
     def _nothing(self) -> IolabError:
         many = len(self._source.files)
         kind = UsageError if self._where.is_dir() else FormatError
-        if self._reading.normal_output:
-            return kind(
-                f"{len(self._reading.normal_output)} of {many} files are fio's normal output, such as "
-                f"{self._reading.normal_output[0]}, which is for people",
-                where=self._where,
-                hint="run fio with --output-format=json",
-            )
         kinds = {file.path: kind_of(file) for file in self._source.files[:_MOST_LOOKED_AT]}
         trace = next((path for path, name in kinds.items() if name == "trace"), None)
         if trace is not None:
@@ -226,7 +256,7 @@ class Assignment:
         return kind(
             f"is neither a fio result nor a directory or archive that has one: {looked}",
             where=self._where,
-            hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own",
+            hint="results are fio's JSON, terse or normal output; traces of I/O are imported as files of their own",
         )
 
     def _command_path(self, path: str) -> str:

@@ -18,7 +18,6 @@ from iolab.base.errors import FormatError
 from iolab.formats.core.tables import FioJob, FioOutput
 from iolab.formats.detect import detect
 from iolab.formats.fio.groups import FioGroup, groups_of
-from iolab.formats.fio.messages import is_normal_output
 
 from ..evidence.files import OWN_FILES, PLAN_FILE, read_plan
 from ..evidence.model import RunPlan
@@ -27,7 +26,7 @@ from .source import Source, SourceFile
 
 Key = TypeVar("Key")
 
-FIO_FORMATS = ("fio-json", "fio-terse")
+FIO_FORMATS = ("fio-json", "fio-terse", "fio-text")
 
 MOST_UNKNOWN = 32
 """Files of no known format that count as one result's, such as job files and notes."""
@@ -77,11 +76,10 @@ class FioResult:
 
 @dataclass
 class Reading:
-    """The files of a source by what they are: results, others, and fio's normal output."""
+    """The files of a source by what they are: results and others."""
 
     results: list[FioResult] = field(default_factory=list)
     other_files: list[SourceFile] = field(default_factory=list)
-    normal_output: list[str] = field(default_factory=list)
     plans: dict[str, RunPlan] = field(default_factory=dict)
 
 
@@ -101,9 +99,6 @@ def read_source(source: Source) -> Reading:
         try:
             head = _head(file)
             format_name = _fio_format(head, name)
-            if format_name is None and b": (g" in head and is_normal_output(head):
-                reading.normal_output.append(file.path)
-                continue
         except OSError as error:
             reading.results += (
                 [FioResult(file, damage=error.strerror or str(error))]
@@ -165,7 +160,7 @@ def _fio_format(head: bytes, name: str) -> str | None:
     if not head.strip():
         format_name = detect(head, name)
         return format_name if format_name in FIO_FORMATS else None
-    if b'"' not in head and b";" not in head:
+    if not any(mark in head for mark in (b'"', b";", b": (g", b"IOPS=", b"iops=")):
         return None
     for format_name in FIO_FORMATS:
         if registry.load("format", format_name)().detect(head, name):

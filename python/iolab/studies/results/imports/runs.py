@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from .layouts.options import (
     telling_options,
     unlike_arms,
 )
-from .layouts.places import Place, clusters, number_repetitions
+from .layouts.places import Place, clusters, natural, number_repetitions
 from .reading import FioResult, options_of
 from .source import Source
 
@@ -85,8 +84,9 @@ class RunBuilder:
         sections = {
             group.name
             for match in self._assignment.matches
-            for group in _groups(match.result)
-            if len(_groups(match.result)) > 1
+            for part in _groups_by_run(match.result)
+            for group in part
+            if len(part) > 1
         }
         runs: list[Run] = []
         for match in self._assignment.matches:
@@ -96,9 +96,22 @@ class RunBuilder:
                 if group is not None and group.name in sections:
                     run.factors[SECTION] = run.section = group.name
                 runs.append(run)
+        several = [
+            match.result.path
+            for match in self._assignment.matches
+            if len(_groups_by_run(match.result)) > 1
+        ]
+        if several:
+            self._tally.notes.append(
+                f"{len(several)} file{'s have' if len(several) > 1 else ' has'} several fio runs, "
+                f"such as {several[0]}: each is a run here"
+            )
         if not sections:
             return runs
-        split = sum(len(_groups(match.result)) > 1 for match in self._assignment.matches)
+        split = sum(
+            any(len(part) > 1 for part in _groups_by_run(match.result))
+            for match in self._assignment.matches
+        )
         self._tally.notes.append(
             f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
             f"distinguished by the factor '{SECTION}'"
@@ -231,7 +244,7 @@ class RunBuilder:
         return (
             place,
             keys,
-            _natural(run.main.rest),
+            natural(run.main.rest),
             run.group.index if run.group is not None else 0,
         )
 
@@ -334,6 +347,14 @@ def _groups(result: FioResult) -> tuple[FioGroup, ...]:
     return result.groups if result.plan is None else ()
 
 
+def _groups_by_run(result: FioResult) -> list[list[FioGroup]]:
+    """The measurements of a result, apart by the fio runs that its file has."""
+    parts: dict[int, list[FioGroup]] = {}
+    for group in _groups(result):
+        parts.setdefault(group.run, []).append(group)
+    return list(parts.values())
+
+
 def _window(run: Run) -> tuple[int, int] | None:
     result = run.main.result
     if run.group is not None:
@@ -356,13 +377,6 @@ def _cell(run: MeasuredRun) -> tuple[tuple[str, str], ...]:
     return tuple(
         sorted((name, repr(value)) for name, value in run.factors.items() if value is not None)
     )
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    return [
-        (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
-        for part in re.split(r"(\d+)", text)
-    ]
 
 
 def _of_own(

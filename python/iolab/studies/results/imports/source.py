@@ -93,7 +93,7 @@ def open_source(
     status = _status(place)
     if stat.S_ISDIR(status.st_mode):
         source = Source(place.name or place.resolve().name)
-        _walk(place, source)
+        walk(place, source)
         yield _stepped_into(source)
         return
     if not stat.S_ISREG(status.st_mode):
@@ -357,7 +357,7 @@ def _zip_time(member: zipfile.ZipInfo) -> float:
         return 0.0
 
 
-def _walk(tree: Path, source: Source) -> None:
+def walk(tree: Path, source: Source) -> None:
     """Regular files below a directory, links to such files within it included; links to folders
     aren't followed."""
     inside = tree.resolve()

@@ -28,10 +28,11 @@ from .account import Imported, Tally, account
 from .assignment import Assignment
 from .layouts.layout import parse_layout
 from .layouts.path_words import is_baseline
+from .layouts.places import natural
 from .layouts.zfs_tests import CONFIG, MOST_CONFIG, read_config, result_name
 from .reading import FioResult, folder_of, join_files, kind_of, read_source
 from .runs import Run, RunBuilder
-from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
+from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file, walk
 
 
 def import_tree(
@@ -100,13 +101,18 @@ def import_files(
     files: Sequence[Path],
     output: Path,
     *,
+    arms: Sequence[str] | None = None,
     link: bool = False,
     reproduce: list[str] | None = None,
     baseline: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Make a results directory from fio results, each a variant named after its file. The first one
-    is the baseline unless `baseline` names another. Errors as `import_tree` has them."""
+    """Make a results directory from fio results, each of the variant that `arms` has for it.
+
+    Without `arms` each is a variant named after its file, or a repetition of one (see
+    `Assignment.match_names`). The first variant is the baseline unless `baseline` names another.
+    Errors as `import_tree` has them.
+    """
     refuse_taken(output)
     names = _file_names(files)
     opened = Source(output.name)
@@ -115,10 +121,12 @@ def import_files(
             opened.files.append(SourceFile(f"{name}{file.suffix}", file, file.stat().st_size))
         except OSError as error:
             raise UsageError(f"can't be read: {error.strerror}", where=file) from None
+    paths = [file.path for file in opened.files]
     with _output_directory(output) as work_dir:
         importing = _Import(opened, files[0])
         importing.assignment.match_names(
-            {source_file.path: name for source_file, name in zip(opened.files, names, strict=True)}
+            dict(zip(paths, names, strict=True)),
+            None if arms is None else dict(zip(paths, arms, strict=True)),
         )
         return importing.write(
             work_dir,
@@ -128,6 +136,23 @@ def import_files(
             reproduce=reproduce or [],
             extra=extra or {},
         )
+
+
+def fio_files(place: Path) -> list[Path]:
+    """A file, or the fio results in a folder and the folders below it, `run2` before `run10`.
+
+    UsageError for a folder without any.
+    """
+    if not place.is_dir():
+        return [place]
+    source = Source(place.name)
+    walk(place, source)
+    found = [result.file.place for result in read_source(source).results]
+    if not found:
+        raise UsageError(
+            "has no fio result", where=place, hint="fio's JSON, terse and normal output are one"
+        )
+    return sorted(found, key=lambda path: natural(str(path)))
 
 
 def _file_names(files: Sequence[Path]) -> list[str]:
@@ -254,6 +279,7 @@ class _Import:
                 source=writable(self._where.name),
                 layout=_one_or_list(imported.layouts),
                 imported=account(imported),
+                runs=[plan.run for plan in plans],
                 reproduce=[writable(word) for word in reproduce],
             ),
         )
@@ -294,7 +320,6 @@ class _Import:
                 "unknown" if kind is None else "traces" if kind == "trace" else "unattached",
                 [file.path],
             )
-        self._tally.count("normal-output", self._reading.normal_output)
         compressed = [
             file.path for file in self._reading.other_files if file.path.endswith(".log.fz")
         ]

@@ -62,14 +62,14 @@ def evidence_key(directory: Path) -> str:
 def _add_files(digest: Any, place: Path, without: str = "") -> None:
     for folder, folders, names in os.walk(place):
         folders[:] = sorted(name for name in folders if name != without)
-        digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
+        digest.update(os.fsencode(f"{os.path.basename(folder)}/\n"))  # noqa: PTH119 - a run that was killed at its start has no file
         for name in sorted(names):
             with contextlib.suppress(
                 FileNotFoundError
             ):  # a linked file may have gone: its run will say so
                 status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - thousands of files, and Path is slow
                 line = f"{os.path.basename(folder)}/{name} {status.st_size} {status.st_mtime_ns}\n"  # noqa: PTH119
-                digest.update(line.encode())
+                digest.update(os.fsencode(line))
 
 
 def table_of(runs: Sequence[Run]) -> Any:

@@ -60,6 +60,9 @@ class Results:
             if hosts is None
             else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}
         )
+        self._absent_hosts = [
+            name for name in (hosts.words if hosts is not None else ()) if name not in self._parts
+        ]
         self.manifest: Manifest = (
             read_manifest(path)
             if hosts is None
@@ -147,10 +150,11 @@ class Results:
 
     @cached_property
     def standing(self) -> Standing | None:
-        """How much of its study is there; None where it is unknown (imports, tables)."""
+        """How much of its study or import is there; None where that is unknown (tables)."""
         if self._parts:
-            return joined_standing({name: part.standing for name, part in self._parts.items()})
-        return standing(self.path) if self.manifest.origin == "run" else None
+            parts = {name: part.standing for name, part in self._parts.items()}
+            return joined_standing(parts, self._absent_hosts)
+        return standing(self.path, self.manifest)
 
     def metrics(self) -> list[str]:
         """Metrics that at least one run has, in the order in which reports list them."""

@@ -68,7 +68,7 @@ def verify_results(
     checks: list[_Check] = (
         [lambda: _own_document(path, HOSTS_FILE)] if (path / HOSTS_FILE).exists() else []
     )
-    findings: list[Finding] = []
+    findings = _absent_hosts(path)
     for part in parts:
         below = "" if part == path else f"{part.name}/"
         checks_of_part, missing = _checks_of(part, below)
@@ -97,7 +97,19 @@ def _parts(path: Path) -> list[Path]:
         names = sorted(hosts.words) if hosts is not None else []
     except ResultsError:
         names = sorted(entry.name for entry in path.iterdir())
-    return [path / name for name in names if (path / name / MANIFEST_FILE).exists()]
+    return [path / name for name in names if (path / name).is_dir()]
+
+
+def _absent_hosts(path: Path) -> list[Finding]:
+    try:
+        hosts = read_hosts(path)
+    except ResultsError:
+        return []  # a finding of its own
+    return [
+        Finding(f"{name}/", "missing", "the study was not begun there, or its results are missing")
+        for name in (hosts.words if hosts is not None else ())
+        if not (path / name).is_dir()
+    ]
 
 
 def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
@@ -125,20 +137,28 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
         findings += [
             _unexpected_finding(f"{below}{name}") for name in tables if name not in manifest.files
         ]
-    if (part / ENVIRONMENT_FILE).exists():
+    if os.path.lexists(part / ENVIRONMENT_FILE) or (
+        manifest is not None and manifest.origin == "run"
+    ):
         checks.append(lambda: _own_document(part, ENVIRONMENT_FILE, below, "on what the study ran"))
-    if (part / JOURNAL_FILE).exists():
+    if os.path.lexists(part / JOURNAL_FILE):
         checks.append(lambda: _journal(part, below))
-        progress = standing(part)
-        findings += [
+    elif manifest is not None and manifest.origin == "run":
+        findings.append(
             Finding(
-                f"{below}runs/{name}",
+                f"{below}{JOURNAL_FILE}",
                 "missing",
-                "the journal says that this run finished",
-                f"run {name}",
+                "it is not there",
+                "which runs were planned, and whether all of them are there",
             )
-            for name in (progress.gone if progress is not None else ())
-        ]
+        )
+    progress = None if manifest is None else standing(part, manifest)
+    findings += [
+        Finding(
+            f"{below}runs/{name}", "missing", "a list says that this run was there", f"run {name}"
+        )
+        for name in (progress.gone if progress is not None else ())
+    ]
     try:
         unfinished = open_runs(
             examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from iolab.base.files import write_atomically
 from iolab.hosts.base.host import Host, Process
 
 from ...workloads.base import Job
@@ -96,8 +97,10 @@ def start_job(
 ) -> Process:
     """Write a job's files into `directory` and start its command there. RunError, OSError."""
     for name, text in job.files.items():
-        (directory / name).write_text(text, "utf-8")
-    (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
+        write_atomically(directory / name, text, durable=False)
+    write_atomically(
+        directory / f"{prefix}{COMMAND_FILE}", shlex.join(job.command) + "\n", durable=False
+    )
     return host.start(
         job.command,
         cwd=directory if job.directory is None else Path(job.directory),

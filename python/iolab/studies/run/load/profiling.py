@@ -122,7 +122,7 @@ class Profiler:
                 raise RunError(f"no profile: perf script: {end.failure}")
             with text.open(encoding="utf-8", errors="replace", newline="\n") as lines:
                 table = fold(lines, text.name)
-            (run_dir / STACKS_FILE).write_text(table.to_text(), "utf-8")
+            write_atomically(run_dir / STACKS_FILE, table.to_text(), durable=False)
         except FormatError as error:
             raise RunError(f"no profile: what perf sampled {error.message}") from None
         finally:

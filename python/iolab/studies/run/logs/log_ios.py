@@ -202,7 +202,7 @@ def _record_logs(
     )
     if load.runtime >= SHORTEST_LOGGED:
         for name, text in second_logs(totals.sums, _OPERATIONS).items():
-            (run_dir / name).write_text(text, "utf-8")
+            write_atomically(run_dir / name, text, durable=False)
     report = {
         "recording": f"{RECORDINGS}/{kept.place.name}",
         "label": kept.label,

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
+from iolab.base.files import open_folder
+
 from ...language.fields import QUANTIZED
 from ...question import Statistic
 
@@ -134,7 +136,11 @@ def stamp(directory: Path) -> tuple[object, ...]:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208  names alone are needed
+        opened = open_folder(folder)
+        try:
+            return sorted(os.listdir(opened))  # noqa: PTH208 - of a descriptor
+        finally:
+            os.close(opened)
     except OSError:
         return []
 

@@ -8,17 +8,25 @@ corrected. Everything afterwards goes by it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .column_names import name_columns
 from .layout import parse_layout
+from .options import telling_options
 from .path_columns import PathClass, Sample, Unit, classes_of, divide_units, option_of
+from .places import clusters
 from .zfs_tests import suite_layout
 
 MAX_LAYOUTS, MAX_LENGTH = 12, 1000
 """More layouts, or characters of all of them, show that the inference failed."""
+
+_NUMBERED = re.compile(
+    r"(?P<name>.+?)(?P<between>[-_.])(?P<number>\d{1,6})(?P<ending>(?:\.[a-z]\w*)*)"
+)
+"""A name with a number at its end."""
 
 _COPIES = {
     "results",
@@ -59,6 +67,8 @@ def infer_layouts(samples: Sequence[Sample]) -> Inferred:
     """The layouts of some results, the most particular first; none without results."""
     if suite := _suite_layouts(samples):
         return Inferred(suite)
+    if repeated := _layouts_of_repetitions(samples):
+        return Inferred(repeated)
     units = divide_units(samples)
     paths = {unit.path for unit in units}
     copies = {unit.path for unit in units if _is_copy(unit.path, paths)}
@@ -91,6 +101,47 @@ def _suite_layouts(samples: Sequence[Sample]) -> tuple[str, ...]:
     repeated = max(by_name.values(), key=len)
     units = divide_units([replace(s, path=f"{s.path.rpartition('/')[0]}/result") for s in repeated])
     return tuple(f"{layout}/{name}" for layout in _texts(_named_classes(units)))
+
+
+def _layouts_of_repetitions(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Layouts of folders of which each has the repetitions of one cell, numbered at the end of
+    their names (`reads-0`, `reads-1`), where the folders have names of their own for them."""
+    by_folder: dict[str, list[tuple[Sample, re.Match[str]]]] = defaultdict(list)
+    for sample in samples:
+        folder, _, name = sample.path.rpartition("/")
+        match = _NUMBERED.fullmatch(name)
+        if match is None:
+            return ()
+        by_folder[folder].append((sample, match))
+    names = {match["name"] for own in by_folder.values() for _, match in own}
+    ends = {(match["between"], match["ending"]) for own in by_folder.values() for _, match in own}
+    if len(by_folder) < 2 or len(names) < 2 or len(ends) > 1:
+        return ()
+    if not all(_are_repetitions(own) for own in by_folder.values()):
+        return ()
+    units = divide_units(
+        [replace(own[0][0], path=f"{folder}/result") for folder, own in by_folder.items()]
+    )
+    between, ending = ends.pop()
+    return tuple(
+        f"{layout}/*{between}{{repetition:int}}{ending}" for layout in _texts(_named_classes(units))
+    )
+
+
+def _are_repetitions(files: Sequence[tuple[Sample, re.Match[str]]]) -> bool:
+    """Whether files are numbered from 0 or 1 on, have one name and the same options of fio, and ran
+    one after another."""
+    numbers = sorted(int(match["number"]) for _, match in files)
+    options = [telling_options(sample.options) for sample, _ in files]
+    return (
+        len(files) > 1
+        and len({match["name"] for _, match in files}) == 1
+        and numbers[0] in (0, 1)
+        and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        and bool(options[0].keys() - {"section"})
+        and all(other == options[0] for other in options)
+        and all(len(cluster) == 1 for cluster in clusters([sample.window for sample, _ in files]))
+    )
 
 
 def _named_classes(units: list[Unit]) -> list[PathClass]:

@@ -123,10 +123,11 @@ def _numbers(names: set[str]) -> dict[str, int]:
         {int(name) for name in names}
     ) == len(names):
         return {name: int(name) for name in names}
-    return {name: number for number, name in enumerate(sorted(names, key=_natural), 1)}
+    return {name: number for number, name in enumerate(sorted(names, key=natural), 1)}
 
 
-def _natural(text: str) -> list[tuple[int, int, str]]:
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A key that sorts numbers in a text by their value: `run2` before `run10`."""
     return [
         (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
         for part in re.split(r"(\d+)", text)
