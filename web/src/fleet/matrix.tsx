@@ -8,8 +8,8 @@ import type { FleetAnswer, FleetHost } from "../generated/api";
 import { page } from "../heatmap/state";
 import { visible } from "../lib/names";
 import { theme } from "../lib/theme";
+import { countWords } from "../lib/words";
 import { zoned, zoneWords } from "../lib/zone";
-import { countWords } from "../start/words";
 import { colourRange, largest, levelIn, MEASURES, valueAt } from "./measures";
 import { addressOf, HOST, hosts, labelsOf, showHosts } from "./state";
 

@@ -142,10 +142,10 @@ export function sharesOf(answer: Pick<StackAnswer, "keys" | "total">): { key: st
 	return answer.keys
 		.toSorted((one, other) => (other.total ?? 0) - (one.total ?? 0))
 		.slice(0, NAMED)
-		.map(({ key, total: part }) => ({ key, share: percent((part ?? 0) / total) }));
+		.map(({ key, total: part }) => ({ key, share: wholePercent((part ?? 0) / total) }));
 }
 
-const percent = (share: number): string =>
+const wholePercent = (share: number): string =>
 	share > 0 && share < 0.01 ? "< 1\u00a0%" : `${Math.round(100 * share)}\u00a0%`;
 
 /** What the upper edge of a picture is: "up to 12 ms". */

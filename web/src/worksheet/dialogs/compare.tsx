@@ -10,7 +10,7 @@ import { wholeAxis } from "../../canvas/cells";
 import { Changes } from "../../canvas/changes";
 import { numberTicks } from "../../canvas/numbers";
 import { PairedSeries } from "../../canvas/paired-series";
-import { quantity, UNITS } from "../../canvas/ticks";
+import { percent, quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
 import { colours } from "../../heatmap/state";
 import { breakdownOf, visible } from "../../lib/names";
@@ -19,7 +19,7 @@ import { choose, Swatch, walk } from "../graph/list";
 import { differenceOf, stateOf } from "../graph/state";
 import { TimeGraph } from "../graph/time-graph";
 import { useAsked, useRested } from "../graph/use-answer";
-import { counted, percent, rate, rowWords } from "../graph/values";
+import { counted, rate, rowWords } from "../graph/values";
 import { WhoIsThis } from "../graph/who";
 import { lengthOf, spanWords } from "../times";
 

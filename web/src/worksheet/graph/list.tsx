@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { hasPercentiles } from "../../api/painters";
 import { edit, follows, type GraphSpec } from "../../api/worksheet";
+import { percent } from "../../canvas/ticks";
 import { breakdownOf, visible } from "../../lib/names";
 import { offline } from "../session";
 import { type Item, stateOf } from "./state";
-import { percent } from "./values";
 
 interface Values {
 	spec: GraphSpec;

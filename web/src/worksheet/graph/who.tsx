@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import type { Words } from "../../api/question";
 import { add, catalogue, follows, type GraphSpec, whole } from "../../api/worksheet";
-import { quantity } from "../../canvas/ticks";
+import { percent, quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
 import type { HeatMapGroup } from "../../generated/maps";
 import { Choice } from "../../lib/controls";
@@ -15,7 +15,7 @@ import { bounds, rangeSteps } from "./drill";
 import { Drill } from "./list";
 import { type Mark, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
-import { counted, percent, rowWords } from "./values";
+import { counted, rowWords } from "./values";
 import "./who.css";
 
 /** Values of a dimension that are listed. */
