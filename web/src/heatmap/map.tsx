@@ -8,7 +8,8 @@ import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from ".
 import { percent, quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
-import { type ChoiceSignal, colours, type Drawn, drawn, embeds, kind, span, wholeSpan } from "./state";
+import { colours } from "../lib/theme";
+import { type ChoiceSignal, type Drawn, drawn, embeds, kind, span, wholeSpan } from "./state";
 import { amount, range } from "./who";
 
 const HEIGHT = 260;

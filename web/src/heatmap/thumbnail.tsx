@@ -10,8 +10,7 @@ import { scaleOf } from "../canvas/scale";
 import { grouped, quantity, type Unit } from "../canvas/ticks";
 import type { DrawnMap, StackAnswer } from "../generated/api";
 import { breakdownOf, visible } from "../lib/names";
-import { theme } from "../lib/theme";
-import { colours } from "./state";
+import { colours, theme } from "../lib/theme";
 
 /** Columns of a picture, and about how wide each is, in px. */
 const [FEWEST, MOST, WIDE] = [60, 240, 4];

@@ -32,8 +32,8 @@ import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/los
 import { Plate } from "../../canvas/overscan";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
 import { percent, quantity } from "../../canvas/ticks";
-import { colours } from "../../heatmap/state";
 import { visible } from "../../lib/names";
+import { colours } from "../../lib/theme";
 import { limitsOf } from "../alerts-now";
 import { heightOf, screenHeight, windowHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";

@@ -15,8 +15,8 @@ import {
 } from "../../canvas/subsecond";
 import { quantity } from "../../canvas/ticks";
 import type { SeriesAnswer } from "../../generated/api";
-import { colours } from "../../heatmap/state";
 import { brokenDown } from "../../lib/names";
+import { colours } from "../../lib/theme";
 import { titleOf } from "../../lib/titles";
 import { lengthWords, momentWords, spanWords } from "../times";
 import { reveal } from "./reveal";
