@@ -47,13 +47,13 @@ class Standing:
         lines = []
         if self.to_come:
             present = self.planned - self.to_come - len(self.gone)
-            there = (
+            runs_present = (
                 f"{present} of {self.planned} planned runs {'is' if present == 1 else 'are'} there"
             )
             lines.append(
-                f"the study is running: {there}, {self.to_come} to come"
+                f"the study is running: {runs_present}, {self.to_come} to come"
                 if self.is_running
-                else f"{there}, {self.to_come} to come: "
+                else f"{runs_present}, {self.to_come} to come: "
                 "iolab run --resume continues a study that ended early"
             )
         if self.gone:
