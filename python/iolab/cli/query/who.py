@@ -16,7 +16,7 @@ import click
 
 from iolab.base.errors import UsageError
 from iolab.base.untrusted_text import visible
-from iolab.recordings.ask.attribution import TOP, Dimension, Rectangle, Who, as_data, who
+from iolab.recordings.ask.attribution import TOP, Rectangle, Who, as_data, ordered, who
 from iolab.recordings.ask.available import sources_of
 from iolab.recordings.ask.engine.snapshot import snapshot
 from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet, labels_of, who_of_fleet
@@ -44,8 +44,6 @@ LEAST_SHARE = 0.0005
 """Values with a smaller share on both sides are counted only: it would print as 0.0 %."""
 COLUMNS = 300
 """Columns of time at most in which slow I/Os are searched."""
-FIRST, LAST = ("process", "file", "device", "client"), ("error", "flags")
-"""Fields that come first and last in text: what can be acted on, and what needs an explanation."""
 FLAGS = {
     "block": "flags are letters of the block layer: S sync, M metadata, F flush or FUA, A readahead",
     "syscall": "flags are names of system calls",
@@ -316,27 +314,6 @@ def text(
     if alike:
         lines.append(f"the same {columns[0]} and {columns[1]}: {', '.join(alike)}")
     return [*lines, *(f"note: {note}" for note in answer.notes)]
-
-
-def ordered(dimensions: Sequence[Dimension]) -> list[Dimension]:
-    """Fields of the answer as they are printed: those of `FIRST`, the others by how much they
-    differ, those of `LAST`; without threads that are the processes' only ones."""
-    values = {
-        dimension.field: {(share.value, share.inside, share.outside) for share in dimension.values}
-        for dimension in dimensions
-    }
-
-    def place(dimension: Dimension) -> int:
-        return -1 if dimension.field in FIRST else 1 if dimension.field in LAST else 0
-
-    return sorted(
-        (
-            dimension
-            for dimension in dimensions
-            if dimension.field != "thread" or values["thread"] != values.get("pid")
-        ),
-        key=place,
-    )
 
 
 def csv_lines(answer: Who) -> list[str]:
