@@ -468,13 +468,12 @@ def open_results(
 
 
 def is_results(place: Path) -> bool:
-    """Whether a path is a directory of results, not a folder with files that fio wrote. One that
+    """Whether a path is a directory of results, not a folder with files that fio wrote. A directory that
     lost its manifest is recognized by its journal, caches or runs: their fio files are not a result
     of their own."""
     marks = (FILE, "hosts.json", JOURNAL, CACHES)
     return place.is_dir() and (
-        any((place / name).exists() for name in marks)
-        or any((place / RUNS).glob(f"*/{PLAN_FILE}"))
+        any((place / name).exists() for name in marks) or any((place / RUNS).glob(f"*/{PLAN_FILE}"))
     )
 
 

@@ -129,8 +129,10 @@ def is_written(told: Told) -> bool:
 
 
 def has_writer(directory: Path) -> bool:
-    """Whether a process writes the recording: one that holds its lock, or, where the kernel's list
-    of locks does not show it (other PID namespace, overlayfs), the one that wrote the lock last."""
+    """Whether a process writes the recording.
+
+    The holder of its lock counts. The kernel's list of locks may not show it (other PID namespace,
+    overlayfs). Then the process that wrote the lock last counts."""
     try:
         descriptor = open_for_reading(directory / LOCK)
     except (OSError, RefusedFileError):
@@ -157,7 +159,7 @@ def has_writer(directory: Path) -> bool:
 
 def _start_time(pid: int) -> float:
     """When a process started, in s since 1970 (`proc_pid_stat(5)`: field 22, clock ticks since
-    boot). ValueError for one that has ended and is not reaped."""
+    boot). ValueError for a process that has ended and is not reaped."""
     # the name may hold spaces and brackets
     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     if fields[0] in (b"Z", b"X"):

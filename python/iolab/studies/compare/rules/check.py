@@ -72,9 +72,9 @@ FAILURES, LOSSES = "failures", "losses"
 than the baseline; the arms lost different runs."""
 SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
 NO_BLOCKS, FEW_BLOCKS = "no-blocks", "few-blocks"
-"""Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
-has no noise; a value of zero has no ratio; a history has too few results since its last change; a
-study with sequentially decided blocks has not reached its first look; a rule on single blocks needs
+"""Reasons without a test. The variant lacks the cell; no block counts on both sides; a single block
+has no noise. A value of zero has no ratio; a history has too few results since its last change. A
+study with sequentially decided blocks has not reached its first look. A rule on single blocks needs
 arms that took turns; it has too few blocks."""
 
 
@@ -632,8 +632,8 @@ def _test_share(
     alpha: float,
     look: Look | None,
 ) -> CellOutcome:
-    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it;
-    or on the worst block, which is a statement on the measured blocks without a test."""
+    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it.
+    Or on the worst block, which is a statement on the measured blocks without a test."""
     share = rule.share
     assert share is not None
     mean = _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
