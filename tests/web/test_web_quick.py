@@ -95,7 +95,8 @@ def test_a_marked_part_is_compared_with_the_other_ios_of_its_time(open_page: Any
     last = questions[-1]
     around = (last["around_from"], last["around_to"])
     assert around == (last["from"], last["to"])
-    assert SHOWN["from"] < int(around[0]) < int(around[1]) < SHOWN["to"]
+    first, last_ns = (int(str(SHOWN[name])) for name in ("from", "to"))
+    assert first < int(around[0]) < int(around[1]) < last_ns
     text = who.locator(".who-tables p").first.inner_text()
     inside, outside = (
         int(re.sub(r"\D", "", each)) for each in re.findall(r"[\d\s\u2009\u00a0]*\d", text)[:2]

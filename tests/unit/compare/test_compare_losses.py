@@ -152,9 +152,9 @@ def test_no_throughput_is_a_loss_of_100_percent(
     arguments = ["--baseline", "A", "--metric", "write.iops", "--format", "json"]
     assert run(["compare", str(tmp_path / "out"), *arguments]) == 0
     compared = json.loads(capsys.readouterr().out)
-    [change] = [cell["change"] for cell in compared["cells"] if cell["change"] is not None]
-    assert change["value"] == -100
-    assert not change["decided"]
+    [stated] = [cell["change"] for cell in compared["cells"] if cell["change"] is not None]
+    assert stated["value"] == -100
+    assert not stated["decided"]
 
 
 def test_runs_without_io_are_part_of_the_mean(

@@ -34,8 +34,10 @@ class Devices:
 
 def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
     """The devices that the sums of a run hold: those that its plan names (the target's, or what an
-    import was given). Else those that `formats.device_names` counts by their names. Where devices of multipath tools moved the same bytes as all disks, the disks are their
-    paths. The devices count instead, each of which is busy once.
+    import was given). Else those that `formats.device_names` counts by their names.
+
+    Where devices of multipath tools moved the same bytes as all disks, the disks are their paths.
+    The devices count instead, each of which is busy once.
     """
     requested = [str(name) for name in plan.extra.get("devices") or ()]
     named = {name: devices[name] for name in devices if name in requested}
