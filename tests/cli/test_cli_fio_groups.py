@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +158,19 @@ def test_a_history_keeps_a_copy_of_fios_files(
     (files / "broken.json").write_text('{"fio version": "fio-3.1", "jobs": [')
     assert exit_code("history", "add", "broken.json") != 0
     assert len(list((files / "history" / "imported").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "before1.json"), ("compare", "before1.json", "after1.json")]
+)
+def test_single_files_are_read_without_loading_distributions(
+    files: Path, words: tuple[str, ...]
+) -> None:
+    code = (
+        "import sys; from iolab.cli.main import run; assert run(sys.argv[1:]) == 0; "
+        "print(*({'scipy.special', 'scipy.optimize', 'numpy.f2py'} & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], cwd=files, capture_output=True, text=True, check=True
+    )
+    assert ended.stderr.splitlines()[-1:] == [""]

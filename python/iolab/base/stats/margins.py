@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from .arrays import Floats, Values, finite
 from .exact import ALL_SIGNS_UP_TO, signed_sums
@@ -44,7 +44,7 @@ def t_margin(mean: float, error: float, df: float, bound: float) -> MarginTest:
     approach for assessing the equivalence of average bioavailability".
     """
     t = (mean - bound) / error
-    return MarginTest(float(special.stdtr(df, -t)), float(special.stdtr(df, t)))
+    return MarginTest(float(scipy.special.stdtr(df, -t)), float(scipy.special.stdtr(df, t)))
 
 
 def sign_margin(mean: float, count: int, bound: float) -> MarginTest:
@@ -84,8 +84,8 @@ def share_margin(broken: int, count: int, share: float) -> MarginTest:
     Source: Clopper & Pearson (1934), "The use of confidence or fiducial limits illustrated in the
     case of the binomial".
     """
-    fewer = float(special.bdtr(broken, count, share))
-    more = 1.0 if broken == 0 else float(special.bdtrc(broken - 1, count, share))
+    fewer = float(scipy.special.bdtr(broken, count, share))
+    more = 1.0 if broken == 0 else float(scipy.special.bdtrc(broken - 1, count, share))
     return MarginTest(fewer, more)
 
 
@@ -102,7 +102,8 @@ def blocks_for_share(broken: int, share: float, level: float, most: int = 1000) 
     """Blocks at which `share_margin` with that many broken ones says that the bound is kept; None
     above `most`."""
     return next(
-        (n for n in range(broken + 1, most + 1) if special.bdtr(broken, n, share) <= level), None
+        (n for n in range(broken + 1, most + 1) if scipy.special.bdtr(broken, n, share) <= level),
+        None,
     )
 
 
@@ -158,8 +159,8 @@ def sessions_needed(
         if df < 1:
             continue
         shift = distance / (sd * math.sqrt(1 / first + 1 / second))
-        limit = float(special.stdtrit(df, 1 - level))
-        if 1 - float(special.nctdtr(df, shift, limit)) >= power:
+        limit = float(scipy.special.stdtrit(df, 1 - level))
+        if 1 - float(scipy.special.nctdtr(df, shift, limit)) >= power:
             return second
     return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+import scipy
 
 from .arrays import Floats, Values, finite, positive
 
@@ -36,7 +36,9 @@ def _half_width(values: Floats, confidence: float) -> float | None:
     n = len(values)
     if n < 2:
         return None
-    return float(special.stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1) / math.sqrt(n))
+    return float(
+        scipy.special.stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1) / math.sqrt(n)
+    )
 
 
 def log_mean_interval(

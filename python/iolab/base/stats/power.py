@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from scipy import special
+import scipy
 
 
 def _check(sd: float, alpha: float) -> None:
@@ -43,7 +43,7 @@ def power_of(effect: float, sd: float, n: int, alpha: float = 0.05, cells: float
         return alpha if effect == 0 else 1.0
     df = (n - 1) * cells
     shift = abs(effect) / sd * math.sqrt(n)
-    limit = float(special.stdtrit(df, 1 - alpha / 2))
+    limit = float(scipy.special.stdtrit(df, 1 - alpha / 2))
     missed, wrong_side = _below(df, shift, limit), _below(df, shift, -limit)
     return min(max(1 - missed + wrong_side, 0.0), 1.0)
 
@@ -55,7 +55,7 @@ def _below(df: float, shift: float, limit: float) -> float:
     of 4 on, and above it only where the shift exceeds the limit by more than 30): the probability
     is nothing there.
     """
-    probability = float(special.nctdtr(df, shift, limit))
+    probability = float(scipy.special.nctdtr(df, shift, limit))
     return 0.0 if math.isnan(probability) else probability
 
 
@@ -112,14 +112,10 @@ def detectable(
     if sd == 0:
         return 0.0
 
-    from scipy import (
-        optimize,
-    )  # slow to load, and most comparisons have too few blocks to come here
-
     def missing(effect: float) -> float:
         return power_of(effect, 1.0, n, alpha, cells) - power
 
     high = 1.0
     while missing(high) < 0:
         high *= 2
-    return sd * float(optimize.brentq(missing, 0.0, high, xtol=1e-9))
+    return sd * float(scipy.optimize.brentq(missing, 0.0, high, xtol=1e-9))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import special
+import scipy
 
 from .arrays import Floats
 
@@ -114,7 +114,7 @@ def spent(share: float, alpha: float, spending: Spending) -> float:
     """
     if spending == "pocock":
         return alpha * math.log1p((math.e - 1) * share)
-    return 2 * float(special.ndtr(special.ndtri(alpha / 2) / math.sqrt(share)))
+    return 2 * float(scipy.special.ndtr(scipy.special.ndtri(alpha / 2) / math.sqrt(share)))
 
 
 def plan_looks(
@@ -144,7 +144,7 @@ def plan_looks(
 @lru_cache(maxsize=4096)
 def _levels(looks: tuple[int, ...], alpha: float, spending: Spending) -> tuple[float, ...]:
     return tuple(
-        float(special.ndtr(-bound))
+        float(scipy.special.ndtr(-bound))
         for bound in boundaries(
             [look / looks[-1] for look in looks],
             [spent(look / looks[-1], alpha, spending) for look in looks],
@@ -163,7 +163,7 @@ def _table(
         boundaries(shares, [spent(share, float(x), spending) for share in shares])[-1]
         for x in alphas
     ]
-    levels = special.ndtr(-np.array(bounds))
+    levels = scipy.special.ndtr(-np.array(bounds))
     return alphas, np.maximum.accumulate(np.maximum(levels, np.finfo(float).tiny))
 
 
@@ -180,8 +180,6 @@ def boundaries(shares: Sequence[float], errors: Sequence[float]) -> list[float]:
     Source: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating data";
     Lan & DeMets (1983).
     """
-    from scipy import optimize  # slow to load, and few results have looks
-
     bounds: list[float] = []
     places, masses = np.zeros(1), np.ones(1)
     before = used = 0.0
@@ -192,14 +190,14 @@ def boundaries(shares: Sequence[float], errors: Sequence[float]) -> list[float]:
         def excess(
             bound: float, places: Floats = places, masses: Floats = masses, step: float = step
         ) -> float:
-            return float(masses @ special.ndtr((places - bound) / step))
+            return float(masses @ scipy.special.ndtr((places - bound) / step))
 
         top = 40.0 * math.sqrt(share)
         lowest = -_WIDTH * math.sqrt(share)
         bound = top
         if excess(top) < budget:
             bound = float(
-                optimize.brentq(
+                scipy.optimize.brentq(
                     lambda x, budget=budget: excess(x) - budget, lowest, top, xtol=1e-10
                 )
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from .arrays import Floats, Values, finite
 
@@ -119,7 +119,7 @@ def session_interval(
         parts = [part / number for part, number in zip(variances, count, strict=True)]
         error = math.sqrt(sum(parts))
         df = _welch_df(parts, count)
-    half = float(special.stdtrit(df, (1 + confidence) / 2)) * error
+    half = float(scipy.special.stdtrit(df, (1 + confidence) / 2)) * error
     interval = (difference - half, difference + half)
     if is_within:
         return SessionInterval(difference, *interval, None, None, count, df, None, True, error)
@@ -128,7 +128,7 @@ def session_interval(
     equal = error <= 1e-10 * size
     is_exchangeable = equal or is_stationary or count[0] == count[1]
     exact = permutation_p(*means) if is_exchangeable else None
-    t_p = 2 * float(special.stdtr(df, -abs(difference) / error)) if error else exact
+    t_p = 2 * float(scipy.special.stdtr(df, -abs(difference) / error)) if error else exact
     return SessionInterval(
         difference,
         *interval,

@@ -13,8 +13,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from iolab import _core
 
@@ -87,7 +87,7 @@ def pooled_quantiles(
     # One nanosecond more keeps the logarithm of an empty latency finite and moves nothing else.
     logs = np.log1p(spread)
     half = (
-        float(special.stdtrit(n - 1, (1 + confidence) / 2))
+        float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
         * math.sqrt(n / (n - 1))
         * logs.std(axis=0, ddof=1)
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from ..arrays import Floats, Values, positive
 
@@ -167,7 +167,10 @@ def _is_peak(curve: _Curve, fit: UslFit, cost: float, flat: float) -> bool:
     freedom = len(n) - 3
     if freedom < 1 or flat <= cost:
         return False
-    if cost > 0 and float(special.fdtrc(1, freedom, (flat - cost) / cost * freedom)) > PEAK_ALPHA:
+    if (
+        cost > 0
+        and float(scipy.special.fdtrc(1, freedom, (flat - cost) / cost * freedom)) > PEAK_ALPHA
+    ):
         return False
     if fit.peak_concurrency is None or fit.peak_concurrency >= n.max():
         return True

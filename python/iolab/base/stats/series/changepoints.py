@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 
 from ..arrays import Floats, Values, finite
 from .trend import LEAST_VALUES, Trend, fit_trend, slope_of
@@ -299,8 +300,6 @@ def _judge(
     series: Floats, places: list[int], inflation: float, noise_places: list[int]
 ) -> list[ChangePoint]:
     """Every change of a segmentation, with the variance of each stretch of constant noise."""
-    from scipy import special  # slow to load, and answers from a cache need none of it
-
     ends = [0, *places, len(series)]
     variance, df = _variance(series, places, noise_places)
     variance *= inflation**2
@@ -322,7 +321,7 @@ def _judge(
             near = _places(series[start:end], float(variance[start:end].mean()))
             earliest, latest = (start + index for index in near)
             freedom = _freedom(errors, [float(df[side].min()) for side in sides])
-            half = float(special.stdtrit(freedom, 0.975)) * error
+            half = float(scipy.special.stdtrit(freedom, 0.975)) * error
             p = searched_p(difference / error, freedom, len(series))
         changes.append(
             ChangePoint(
@@ -379,8 +378,6 @@ def _dispersion(series: Floats, means: list[ChangePoint]) -> Floats:
 
 
 def _noise_changes(residuals: Floats, changes: list[ChangePoint]) -> list[NoiseChange]:
-    from scipy import special
-
     ends = [0, *(change.place for change in changes), len(residuals)]
     result = []
     for number, change in enumerate(changes):
@@ -391,7 +388,8 @@ def _noise_changes(residuals: Floats, changes: list[ChangePoint]) -> list[NoiseC
         ratio = math.sqrt(float(np.mean(after**2)) / float(np.mean(before**2)))
         freedoms = len(after) - 1, len(before) - 1
         low, high = (
-            ratio / math.sqrt(float(special.fdtri(*freedoms, share))) for share in (0.975, 0.025)
+            ratio / math.sqrt(float(scipy.special.fdtri(*freedoms, share)))
+            for share in (0.975, 0.025)
         )
         result.append(
             NoiseChange(change.place, change.earliest, change.latest, ratio, low, high, change.p)
@@ -422,12 +420,10 @@ def searched_p(t: float, df: float, n: int) -> float:
 
     Source: James, James & Siegmund (1987); the overshoot is exp(-0.583 x), Siegmund (1985).
     """
-    from scipy import special
-
-    single = 2 * float(special.stdtr(df, -abs(t)))
+    single = 2 * float(scipy.special.stdtr(df, -abs(t)))
     if single <= 0:
         return 0.0
-    b = -float(special.ndtri(single / 2))
+    b = -float(scipy.special.ndtri(single / 2))
     if not math.isfinite(b):
         return min(1.0, single * n)
     counts = np.arange(LEAST_SEGMENT, n - LEAST_SEGMENT + 1)

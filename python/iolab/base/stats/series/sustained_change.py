@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..arrays import Floats
@@ -90,10 +91,12 @@ def sustained_change(
     score = np.where(enough, t if rises else np.abs(t), -np.inf)
     row, column = np.unravel_index(int(np.argmax(score)), score.shape)
     first, past = int(starts[row]), int(ends[column])
-    from scipy.special import stdtr
-
     freedom = max(2.0, effective[row] - 1)
-    p = float(stdtr(freedom, -score[row, column])) * (1 if rises else 2) * int(enough.sum())
+    p = (
+        float(scipy.special.stdtr(freedom, -score[row, column]))
+        * (1 if rises else 2)
+        * int(enough.sum())
+    )
     before = float(mean[row])
     after = float(total[row, column] / length[row, column])
     if not _exceeds(plain[: until[row]][valid[: until[row]]], after, int(length[row, column])):

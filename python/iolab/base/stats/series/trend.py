@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..arrays import Floats
@@ -93,10 +94,8 @@ def fit_trend(series: Floats, places: list[int]) -> Trend:
     error = math.sqrt(float(rest @ rest) / df * float(inverse[1, 1])) * (n - 1)
     if error <= 1e-12 * abs(change):
         return Trend(change, change, change, 0.0 if change else 1.0)
-    from scipy import special  # slow to load, and answers from a cache need none of it
-
-    half = float(special.stdtrit(df, 0.975)) * error
-    p = 2 * float(special.stdtr(df, -abs(change) / error))
+    half = float(scipy.special.stdtrit(df, 0.975)) * error
+    p = 2 * float(scipy.special.stdtr(df, -abs(change) / error))
     return Trend(change, change - half, change + half, p)
 
 
