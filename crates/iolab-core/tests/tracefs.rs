@@ -61,6 +61,10 @@ fn a_header_reports_missed_records() {
     assert_eq!(read(&bytes).0.len(), 1);
     bytes[8 + 3] = 0x80;
     assert_eq!(Head::of(&bytes, &LAYOUT).unwrap().missed_count, None);
+    let mut merge = Merge::new(LAYOUT, 1);
+    merge.push(0, bytes, 100);
+    let faults = merge.take_faults();
+    assert_eq!((faults.gaps, faults.missed), (1, 1), "a gap without a number is not zero records");
 }
 
 #[test]

@@ -225,6 +225,13 @@ impl Counters {
 
     /// Payloads of frames with all readings, by source.
     pub fn payloads(&mut self) -> Vec<Vec<u8>> {
+        for (samples, source) in self.samples.iter_mut().zip(SOURCES) {
+            let beyond = samples.take_beyond();
+            if beyond > 0 {
+                let words = "readings with a name beyond the maximum number of names: shown as (other)";
+                self.missed.push((source, Some(beyond), words));
+            }
+        }
         let filled = self.samples.iter_mut().zip(SOURCES).filter(|(samples, _)| !samples.is_empty());
         filled.map(|(samples, source)| samples.payload(source)).collect()
     }
@@ -325,6 +332,20 @@ mod tests {
         assert_eq!((network.len(), &network[8]), (17, &("eth0".into(), "tx_bytes".into(), 9)));
         assert_eq!(network[16], ("eth0:1".into(), "rx_bytes".into(), 7));
         assert!(taken(|samples| diskstats("\n8 0\n8 0 sda x y\n\0", 0, samples)).is_empty());
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_a_loss() {
+        let mut counters = Counters::default();
+        for number in 0..iolab_core::names::LIMIT + 5 {
+            counters.samples[0].push(1, number.to_string().as_bytes(), b"reads", 1);
+        }
+        assert_eq!(counters.payloads().len(), 1);
+        let missed: Vec<_> = counters.missed.iter().map(|missed| (missed.0, missed.1)).collect();
+        assert!(matches!(missed[..], [("diskstats", Some(5))]), "{missed:?}");
+        counters.missed.clear();
+        counters.payloads();
+        assert_eq!(counters.missed, []);
     }
 
     #[test]

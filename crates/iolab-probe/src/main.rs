@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `iolab-probe`: reads the trace rings and counters of the kernel, and writes frames to standard output. It is the
-//! only part of iolab that runs as root. Its only socket is a netlink socket to the kernel's sock_diag. It starts no
+//! only part of iolab that runs as root. Its only sockets are two netlink sockets to the kernel's sock_diag. It starts no
 //! program. It creates its tracefs instances, which it removes at the end, and a private mount of tracefs if tracefs is
 //! not mounted.
 

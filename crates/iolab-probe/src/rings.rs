@@ -34,7 +34,7 @@ pub struct Round {
     pub until_ns: u64,
     /// Records dropped since the previous round.
     pub dropped: u64,
-    /// Span of time in which they were dropped.
+    /// Span of time from the previous round to this one, in which they were dropped.
     pub lossy_ns: (u64, u64),
     /// Whether a ring has more pages.
     pub more: bool,
@@ -121,8 +121,8 @@ impl Rings {
         }
         if look {
             round.dropped = self.look()?;
-            round.lossy_ns = (self.before_ns, monotonic_ns());
         }
+        round.lossy_ns = (self.before_ns, monotonic_ns());
         self.before_ns = started_ns;
         Ok(round)
     }

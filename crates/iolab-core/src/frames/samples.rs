@@ -34,6 +34,11 @@ impl Samples {
         self.value.is_empty()
     }
 
+    /// Number of names beyond the limit since the last call: their readings cannot be told apart.
+    pub fn take_beyond(&mut self) -> u64 {
+        self.tables.iter_mut().map(Table::take_beyond).sum()
+    }
+
     /// The payload of a frame with all pending readings. Afterwards none are pending.
     pub fn payload(&mut self, source: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + self.value.len() * 24);

@@ -23,7 +23,7 @@ struct Stream {
 pub struct Faults {
     /// Inconsistent pages; the records after the fault are lost.
     pub torn: u64,
-    /// Lost records as reported by pages, if they report the number.
+    /// Lost records as reported by pages; one for a page that does not report the number.
     pub missed: u64,
     /// Pages that report lost records before them.
     pub gaps: u64,
@@ -128,7 +128,7 @@ impl Merge {
                 Some(cursor) => Ok(cursor),
                 None => Head::of(page, layout).map(|head| {
                     faults.gaps += u64::from(head.missed);
-                    faults.missed += head.missed_count.unwrap_or(0);
+                    faults.missed += head.missed_count.unwrap_or(u64::from(head.missed));
                     Cursor::new(&head)
                 }),
             };
