@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from .base.errors import UsageError
 from .base.untrusted_text import html_table, visible
 from .studies.compare.several import Match, Several
+from .studies.results.evidence.files import PLAN_FILE, RUNS
+from .studies.results.evidence.journal import FILE as JOURNAL
 from .studies.results.evidence.manifest import FILE
+from .studies.results.open.cache import LIST as CACHES
 from .studies.results.open.results import Progress, Results
 
 if TYPE_CHECKING:
@@ -475,8 +478,13 @@ def open_results(
 
 
 def is_results(place: Path) -> bool:
-    """Whether a path is a directory of results, not a folder with files that fio wrote."""
-    return place.is_dir() and any((place / name).exists() for name in (FILE, "hosts.json"))
+    """Whether a path is a directory of results, not a folder with files that fio wrote. A directory that
+    lost its manifest is recognized by its journal, caches or runs: their fio files are not a result
+    of their own."""
+    marks = (FILE, "hosts.json", JOURNAL, CACHES)
+    return place.is_dir() and (
+        any((place / name).exists() for name in marks) or any((place / RUNS).glob(f"*/{PLAN_FILE}"))
+    )
 
 
 def _open_files(places: Sequence[Path], names: Sequence[str], progress: Progress | None) -> Opened:

@@ -35,11 +35,12 @@ def test_the_knees_of_the_compressibility_study(
     assert run(["compare", str(results), "--knee", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     knees = {
-        curve["factors"]["compressibility"]: curve["knee"]["load"] for curve in document["curves"]
+        curve["factors"]["compressibility"]: curve["knee"].get("load")
+        for curve in document["curves"]
     }
-    # where the published curves bend, to the eye: the third process saturates 0 % and 100 %, the
-    # second 50 %
-    assert knees == {0: 3, 50: 2, 100: 3}
+    # The third process saturates 0 % and 100 %. The curve of 50 % has a single repetition that
+    # scatters as much as it bends: there a knee cannot be distinguished from noise.
+    assert knees == {0: 3, 50: None, 100: 3}
     assert all(len(curve["points"]) == 9 for curve in document["curves"])
 
 

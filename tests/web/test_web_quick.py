@@ -78,7 +78,7 @@ def test_a_map_comes_in_binary_and_its_lines_when_they_are_shown(open_page: Any)
     assert set(kinds) == {MEDIA_TYPE}
 
 
-def test_a_part_is_asked_about_when_it_is_marked_within_what_is_shown(open_page: Any) -> None:
+def test_a_marked_part_is_compared_with_the_other_ios_of_its_time(open_page: Any) -> None:
     page = open_page(part('{"statistic":"io.ops[latency]","crop":0}', **SHOWN))
     drawn(page, LATENCY)
     settled(page)
@@ -93,8 +93,10 @@ def test_a_part_is_asked_about_when_it_is_marked_within_what_is_shown(open_page:
         expect(who.locator(".who-tables[aria-busy=false]")).to_be_visible()
         settled(page)
     last = questions[-1]
-    # columns of a second: the page asks of what it shows, in whole columns
-    assert (int(last["around_from"]), int(last["around_to"])) == (SHOWN["from"], SHOWN["to"])
+    around = (last["around_from"], last["around_to"])
+    assert around == (last["from"], last["to"])
+    first, last_ns = (int(str(SHOWN[name])) for name in ("from", "to"))
+    assert first < int(around[0]) < int(around[1]) < last_ns
     text = who.locator(".who-tables p").first.inner_text()
     inside, outside = (
         int(re.sub(r"\D", "", each)) for each in re.findall(r"[\d\s\u2009\u00a0]*\d", text)[:2]
@@ -102,7 +104,7 @@ def test_a_part_is_asked_about_when_it_is_marked_within_what_is_shown(open_page:
     total = page.evaluate(
         """async ([from, to]) => (await (await fetch(
         `/api/v1/query?recording=%3Cb%3Erec&statistic=io.ops&from=${from}&to=${to}&interval=1s`)).json()).total""",
-        [str(SHOWN["from"]), str(SHOWN["to"])],
+        list(around),
     )
     assert inside + outside == total
     assert inside > 0

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, render } from "preact";
-import type { ThemeColours } from "./generated/maps";
-import { page } from "./heatmap/state";
-import { followTheme } from "./lib/theme";
+import { followTheme, readPalettes } from "./lib/theme";
 import { followMarks } from "./worksheet/marks";
 import { begin } from "./worksheet/session";
 import "./report.css";
@@ -14,9 +12,7 @@ import { WorksheetApp } from "./worksheet/pages/app";
 
 async function start(home: HTMLElement): Promise<void> {
 	followTheme();
-	const given = document.getElementById("iolab-colours")?.textContent ?? "";
-	const colours = JSON.parse(given) as { light: ThemeColours; dark: ThemeColours };
-	page.value = { generator: "", title: "", conditions: [], notes: [], ...colours, groups: [] };
+	readPalettes();
 	await begin();
 	followMarks();
 	home.replaceChildren();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, render } from "preact";
-import type { ThemeColours } from "./generated/maps";
-import { page } from "./heatmap/state";
 import { enter } from "./lib/entry";
-import { followTheme } from "./lib/theme";
+import { followTheme, readPalettes } from "./lib/theme";
 import { StartApp } from "./start/app";
 import { followAddress, loadStart } from "./start/state";
 import "./report.css";
@@ -17,9 +15,7 @@ async function start(home: HTMLElement): Promise<void> {
 		return;
 	}
 	followTheme();
-	const given = document.getElementById("iolab-colours")?.textContent ?? "";
-	const colours = JSON.parse(given) as { light: ThemeColours; dark: ThemeColours };
-	page.value = { generator: "", title: "", conditions: [], notes: [], ...colours, groups: [] };
+	readPalettes();
 	await loadStart();
 	followAddress();
 	home.replaceChildren();

@@ -7,7 +7,7 @@ import { HeatMapApp } from "./heatmap/app";
 import { type Choice, embeds, firstChoice, kind, page, span, wholeSpan } from "./heatmap/state";
 import { decode } from "./lib/decode";
 import { messageOf } from "./lib/errors";
-import { type Theme, theme } from "./lib/theme";
+import { palettes, type Theme, theme } from "./lib/theme";
 import { type Selection, sameSelection, scopeStyles, selectionOf } from "./widget/selection";
 import styles from "./widget.css?inline";
 
@@ -62,7 +62,7 @@ function show({ model, el }: { model: Model; el: HTMLElement }): () => void {
 	};
 	const begin = async () => {
 		const document: HeatMapPage = JSON.parse(await decode(model.get("page")));
-		page.value = document;
+		[palettes.value, page.value] = [document, document];
 		span.value = wholeSpan.value;
 		kind.value = document.groups[0]?.color ?? "rank";
 		choices = document.groups.map((group) => signal(firstChoice(group)));

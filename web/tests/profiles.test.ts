@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import type { ProfileCell, ProfileParts } from "../src/generated/report";
 import { slices } from "../src/lib/branches";
 import {
+	busyShare,
 	frameInCells,
 	matching,
 	meanShares,
 	mostWithin,
 	nameOf,
 	partOf,
-	percent,
 	points,
 	shareWithin,
 	stepOf,
@@ -117,7 +117,7 @@ describe("a difference", () => {
 
 	it("is said in points, a share in per cent", () => {
 		expect([points(0.0134), points(-0.32), points(0.004)]).toEqual(["+1.3 points", "-32.0 points", "+0.40 points"]);
-		expect([percent(0.123), percent(0.0012)]).toEqual(["12.3 %", "0.12 %"]);
+		expect([busyShare(0.123), busyShare(0.0012)]).toEqual(["12.3 %", "0.12 %"]);
 	});
 });
 

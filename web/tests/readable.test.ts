@@ -22,7 +22,16 @@ const served: RecordingFacts = {
 };
 const unread: RecordingFacts = { ...served, host: "", first_ns: null, last_ns: null, events: {}, problem: GONE };
 const at = (last_ns: number | null, problem = ""): Tick => ({
-	...{ schema: 1, recording: "rec", state: "recording", live: problem === "", events: {}, lost: {}, suspended: {} },
+	...{
+		schema: 1,
+		recording: "rec",
+		state: "recording",
+		live: problem === "",
+		events: {},
+		lost: {},
+		suspended: {},
+		silent_s: 0,
+	},
 	...{ first_ns: last_ns && START, last_ns, now_ns: last_ns, bytes: 1, problem },
 });
 

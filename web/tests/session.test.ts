@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { catalogue, EMPTY, graphOf, recordings, refused, SECOND, sheet, type Worksheet } from "../src/api/worksheet";
 import { show } from "../src/worksheet/session";
+import { hasTime } from "../src/worksheet/worksheet-url";
 import { START, served } from "./fed";
 
 const saved: Worksheet = {
@@ -37,5 +38,20 @@ describe("a worksheet of a recording that is not served", () => {
 		await show({ ...saved, recording: "" });
 		expect(sheet.value).toMatchObject({ recording: "lossy", name: "Mine" });
 		expect(refused.value).toBe("");
+	});
+});
+
+describe("the time of a recording that has ended", () => {
+	it("is all of it where none was asked for, and else what was asked for", async () => {
+		recordings.value = [served];
+		const last: Worksheet = { ...saved, time: { live: 60 } };
+		await show(last);
+		expect(sheet.value.time).toEqual({ live: 60 });
+		await show(last, false);
+		expect(sheet.value.time).toEqual({ from: served.first_ns, until: (served.last_ns ?? 0) + 1 });
+	});
+	it("is in an address with a length or two moments", () => {
+		const addresses = ["#recording=rec&last=60", "?from=1&to=2", "#recording=rec&from=1", ""];
+		expect(addresses.map(hasTime)).toEqual([true, true, false, false]);
 	});
 });

@@ -35,6 +35,20 @@ describe("graphs that follow", () => {
 		await rest();
 		expect(Source.opened.filter((each) => !each.closed)).toEqual(open);
 	});
+	it("go on by themselves when an ended recording is recorded again, and keep their range", async () => {
+		await follow(["io.ops"]);
+		const open = () => Source.opened.filter((each) => !each.closed).at(-1);
+		open()?.say("tick", { ...tickOf(START + 601 * SECOND), live: false, state: "ended" });
+		await rest();
+		expect([recordings.value[0]?.live, sheet.value.time]).toEqual([false, { live: 60 }]);
+		expect(open()).toBeDefined();
+		open()?.say("tick", tickOf(START + 640 * SECOND));
+		open()?.say("answer", answer("io.ops", 5));
+		await rest();
+		expect([recordings.value[0]?.live, sheet.value.time]).toEqual([true, { live: 60 }]);
+		expect(time.value.until).toBe(START + 640 * SECOND + 1);
+		expect(answerOf(spec()).value).toMatchObject({ total: 5 });
+	});
 	it("are asked for again when they were refused: what begins to be recorded is there later", async () => {
 		service.reply = () => ({ status: 400, body: { schema: 1, error: "no counters were recorded yet", hint: "" } });
 		await follow(["cpu.utilization"]);
@@ -224,6 +238,7 @@ function tickOf(last: number): Tick {
 		events: { block: 6 },
 		lost: {},
 		suspended: {},
+		silent_s: 0,
 		bytes: 1,
 		problem: "",
 	};

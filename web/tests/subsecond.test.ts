@@ -8,7 +8,19 @@ const STEP = 0.02 * S;
 
 describe("a map of offsets within the second", () => {
 	const values = Array.from({ length: 120 }, (_, i) => i);
-	const map = subSecondMap({ t0_ns: 7 * S + 10 * STEP, interval_ns: STEP, values });
+	// an answer has I/Os per second: 50 for one in 20 ms
+	const rates = values.map((value) => value * 50);
+	const map = subSecondMap({ t0_ns: 7 * S + 10 * STEP, interval_ns: STEP, values: rates, unit: "1/s" });
+
+	it("counts: 52 I/Os of a second are 52 in the sum of its cells, and bytes are bytes", () => {
+		const counts = [40, 0, 12];
+		const seconds = counts.map((count) => count / 0.02);
+		const ios = subSecondMap({ t0_ns: 0, interval_ns: STEP, values: seconds, unit: "1/s" });
+		expect(ios.values.slice(0, 3)).toEqual(counts);
+		expect([ios.unit, ios.scale.counts.at(-1)]).toEqual(["", 40]);
+		const bytes = subSecondMap({ t0_ns: 0, interval_ns: STEP, values: [4096 / 0.02, null], unit: "B/s" });
+		expect([bytes.unit, bytes.values.slice(0, 2)]).toEqual(["B", [4096, null]]);
+	});
 
 	it("has each value once, in its second and row", () => {
 		expect([map.first, map.seconds, map.rows]).toEqual([7 * S, 3, 50]);

@@ -14,6 +14,10 @@ const LARGEST_PAGE: usize = 1 << 28;
 const MOST_VALUES: usize = 1 << 24;
 /// Maximum number of rows of a row group.
 const MOST_ROWS: usize = 1 << 26;
+/// Maximum number of decoded bytes of a row group: this many, and this many times the size of the file. Columns with one
+/// value take few bytes in the file at any number of rows.
+const DECODED: usize = 64 << 20;
+const DECODED_PER_BYTE: usize = 256;
 /// The id of a missing name.
 pub const NO_NAME: u32 = u32::MAX;
 
@@ -140,13 +144,14 @@ impl<'a> Table<'a> {
     /// # Errors
     /// The file is damaged, lacks a column, or has an unsupported form.
     pub fn read<'b>(&self, group: usize, wanted: &[&str], buffers: &'b mut Buffers) -> Result<&'b [Column]> {
+        let mut budget = self.body.len().saturating_mul(DECODED_PER_BYTE).saturating_add(DECODED);
         let columns: Vec<Column> = wanted
             .iter()
             .map(|&name| {
                 let field = self.fields.iter().find(|field| field.name == name.as_bytes()).ok_or(LACKS_COLUMN)?;
                 let mut column = buffers.column(field.kind);
                 let chunk = self.groups[group].iter().find(|chunk| chunk.name == name.as_bytes());
-                read_chunk(self.body, field, chunk.ok_or(LACKS_COLUMN)?, &mut column, buffers)?;
+                read_chunk(self.body, field, chunk.ok_or(LACKS_COLUMN)?, &mut column, (buffers, &mut budget))?;
                 Ok(column)
             })
             .collect::<Result<_>>()?;
@@ -310,7 +315,7 @@ fn read_chunk(
     field: &Field<'_>,
     chunk: &Chunk<'_>,
     column: &mut Column,
-    buffers: &mut Buffers,
+    (buffers, budget): (&mut Buffers, &mut usize),
 ) -> Result<()> {
     let Buffers { decoder, page: unpacked_page, places, dictionary, .. } = buffers;
     let is_dictionary_first = chunk.dictionary_page > 0 && chunk.dictionary_page < chunk.first_page;
@@ -329,6 +334,10 @@ fn read_chunk(
         if unpacked > LARGEST_PAGE || count > MOST_VALUES {
             return Err(ColumnsError("has a page that is too large"));
         }
+        // values are numbers of 64 bits; a name of a dictionary has its place and length
+        let value_size = if header.kind == 2 { size_of::<String>() } else { size_of::<i64>() };
+        let decoded = unpacked.saturating_add(count.saturating_mul(value_size));
+        *budget = budget.checked_sub(decoded).ok_or(ColumnsError("decodes to too many bytes for its size"))?;
         let page = decompress(thrift.take(packed)?, unpacked, chunk.codec, decoder, unpacked_page)?;
         match (header.kind, header.encoding) {
             (2, _) if has_dictionary => return Err(ColumnsError("has several dictionaries of a column")),
@@ -543,4 +552,47 @@ fn unpack(packed: &[u8], width: u32, place: usize) -> u64 {
     };
     let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
     (wide >> (bit % 8)) as u64 & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn varint(mut value: u64, out: &mut Vec<u8>) {
+        while value > 0x7f {
+            out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        out.push(value as u8);
+    }
+
+    /// A page of equal numbers as differences, without bits for any value.
+    fn page_of_equal_numbers(count: u64) -> Vec<u8> {
+        let mut page = Vec::new();
+        [count, 1, count, 14, 0].into_iter().for_each(|value| varint(value, &mut page));
+        page.push(0);
+        let mut out = vec![0x15, 0]; // kind: data
+        for size in [page.len(), page.len()] {
+            out.push(0x15);
+            varint(size as u64 * 2, &mut out);
+        }
+        out.extend([0x2c, 0x15]);
+        varint(count * 2, &mut out);
+        out.extend([0x15, 10, 0, 0]); // encoding: differences
+        out.extend(page);
+        out
+    }
+
+    #[test]
+    fn a_small_file_decodes_to_a_bounded_number_of_bytes() {
+        let read = |count: u64| {
+            let body = page_of_equal_numbers(count);
+            let field = Field { name: b"n", kind: Kind::Long, is_optional: false };
+            let chunk = Chunk { name: b"n", values: count as i64, ..Chunk::default() };
+            let table = Table { body: &body, fields: vec![field], groups: vec![vec![chunk]] };
+            table.read(0, &["n"], &mut Buffers::default()).map(|columns| columns[0].numbers().unwrap().to_vec())
+        };
+        assert_eq!(read(1000), Ok(vec![7; 1000]));
+        assert_eq!(read(1 << 24), Err(ColumnsError("decodes to too many bytes for its size")));
+    }
 }

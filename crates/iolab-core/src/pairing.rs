@@ -10,7 +10,6 @@
 use crate::event::Op;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Maximum number of starts of each kind. Above it, all are dropped and counted, so that memory stays bounded.
 pub const LIMIT: usize = 1 << 18;
@@ -62,47 +61,13 @@ pub enum Completed {
     Unknown,
 }
 
-/// Hashes short keys. The keys are from the kernel, not from an attacker.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WordHasher(u64);
-
-impl Hasher for WordHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        // the high bits of a product are well mixed, and tables use both ends
-        self.0.rotate_left(26)
-    }
-}
-
-/// A map with short keys.
-pub type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
-
 /// Starts in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Pairing {
-    queued: WordMap<Key, Start>,
-    issued: WordMap<Key, Start>,
+    queued: HashMap<Key, Start>,
+    issued: HashMap<Key, Start>,
     /// Further starts with a key that is already in `issued`, oldest first.
-    twins: WordMap<Key, VecDeque<Start>>,
+    twins: HashMap<Key, VecDeque<Start>>,
     twin_count: usize,
     unpaired: u64,
 }
@@ -257,6 +222,7 @@ impl Pairing {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::hash::BuildHasher;
 
     fn key(sector: u64) -> Key {
         Key { device: 8 << 20, sector, op: Op::Read }
@@ -337,6 +303,14 @@ mod tests {
         }
         assert_eq!(pairing.issued.len(), 1);
         assert_eq!(pairing.take_unpaired(false), LIMIT as u64);
+    }
+
+    #[test]
+    fn no_file_can_choose_keys_that_collide() {
+        let hash =
+            |pairing: &Pairing| (pairing.queued.hasher().hash_one(key(8)), pairing.issued.hasher().hash_one(key(8)));
+        let (first, second) = (hash(&Pairing::default()), hash(&Pairing::default()));
+        assert_ne!(first, second, "hashes are seeded");
     }
 
     proptest! {

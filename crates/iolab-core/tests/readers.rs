@@ -163,6 +163,13 @@ fn after_a_gap_no_latency_is_invented() {
 }
 
 #[test]
+fn pairs_of_device_and_cpu_are_bounded() {
+    let record = |cpu: u32| Record { cpu, ..Record::io(1, u64::from(cpu), READ | ISSUED, 8) };
+    let bytes: Vec<u8> = (0..(1 << 16) + 3).flat_map(|cpu| record(cpu).encode(true, 7)).collect();
+    assert_eq!(read_bytes(&bytes, "", None, None).unwrap().work.ledger.damaged, 3);
+}
+
+#[test]
 fn blktrace_files_of_cpus_are_merged_by_time() {
     let folder = std::env::temp_dir().join(format!("iolab-blktrace-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -345,55 +345,55 @@ def _open_by_components(path: Path, flags: int) -> int:
     """As `_open`, each component opened in the descriptor of the one before."""
     trusted, makers, links = {0, os.geteuid()}, set[int](), 0
     pending = [part for part in reversed(str(path).split("/")) if part] or ["."]
-    here = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    parent = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         while pending:
             name = pending.pop()
-            there = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            child = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
             try:
-                status = os.fstat(there)
+                status = os.fstat(child)
                 if stat.S_ISLNK(status.st_mode):
                     links += 1
                     if links > _LINKS:
                         raise RefusedFileError(errno.ELOOP, "is a symbolic link to itself")
                     makers |= {status.st_uid} - trusted
                     if status.st_dev != _PROC:
-                        target = os.readlink("", dir_fd=there)
+                        target = os.readlink("", dir_fd=child)
                         pending += [part for part in reversed(target.split("/")) if part]
                         if target.startswith("/"):
-                            here = _exchange(here, os.open("/", os.O_PATH | os.O_CLOEXEC))
+                            parent = _exchange(parent, os.open("/", os.O_PATH | os.O_CLOEXEC))
                         if not pending:
                             pending = ["."]
                         continue
                     # links of proc(5) are no text, and nobody can exchange them
                     if pending:
-                        here = _exchange(here, os.open(name, os.O_PATH | _SAFE, dir_fd=here))
+                        parent = _exchange(parent, os.open(name, os.O_PATH | _SAFE, dir_fd=parent))
                         continue
                     follow = 0
                 elif pending:
-                    here, there = there, here
+                    parent, child = child, parent
                     continue
                 else:
                     follow = os.O_NOFOLLOW
                 try:
-                    here = _exchange(here, os.open(name, flags | follow, dir_fd=here))
+                    parent = _exchange(parent, os.open(name, flags | follow, dir_fd=parent))
                 except OSError:
                     # exchanged by a link since it was looked at
-                    if not stat.S_ISLNK(os.lstat(name, dir_fd=here).st_mode) or links >= _LINKS:
+                    if not stat.S_ISLNK(os.lstat(name, dir_fd=parent).st_mode) or links >= _LINKS:
                         raise
                     links += 1
                     pending.append(name)
             finally:
-                os.close(there)
-        if makers - {os.fstat(here).st_uid}:
+                os.close(child)
+        if makers - {os.fstat(parent).st_uid}:
             raise RefusedFileError(
                 errno.EPERM, "is another user's link to a file that is not theirs"
             )
     except OSError as error:
-        os.close(here)
+        os.close(parent)
         error.filename = str(path)
         raise
-    return here
+    return parent
 
 
 def _exchange(before: int, after: int) -> int:

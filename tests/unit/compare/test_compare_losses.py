@@ -133,27 +133,47 @@ def test_every_format_names_the_lost_runs(
     assert "B lost 3 of 6 runs to errors or missing I/O" in text
     assert "EIO" in text
     if style == "junit":
-        assert ElementTree.fromstring(text).get("failures") == "1"
+        assert ElementTree.fromstring(text).get("failures") == "2"
     if style == "text":
-        assert text.splitlines()[0].startswith("fail: 1 rule (passed); B lost 3 of 6 runs")
+        assert text.splitlines()[0].startswith("fail: 1 rule; B lost 3 of 6 runs")
     for form in ("text", "markdown", "json"):
         assert run(["compare", str(tmp_path / "out"), "--baseline", "A", "--format", form]) == 0
         assert "EIO" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("change", [without_writes, without_io])
 def test_no_throughput_is_a_loss_of_100_percent(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: Change, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tree = put_runs(tmp_path / "tree", {"A": SOUND, "B": [without_writes] * 6})
+    tree = put_runs(tmp_path / "tree", {"A": SOUND, "B": [change] * 6})
     code, document = checked(tree, tmp_path / "out", capsys)
     [cell] = document["rules"][0]["cells"]
     assert (code, cell["outcome"], cell["change"]) == (6, "fail", -100)
     arguments = ["--baseline", "A", "--metric", "write.iops", "--format", "json"]
     assert run(["compare", str(tmp_path / "out"), *arguments]) == 0
     compared = json.loads(capsys.readouterr().out)
-    [change] = [cell["change"] for cell in compared["cells"] if cell["change"] is not None]
-    assert change["value"] == -100
-    assert not change["decided"]
+    [stated] = [cell["change"] for cell in compared["cells"] if cell["change"] is not None]
+    assert stated["value"] == -100
+    assert not stated["decided"]
+
+
+def test_runs_without_io_are_part_of_the_mean(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = put_runs(tmp_path / "tree", {"A": SOUND, "B": [without_io] * 3 + SOUND[:3]})
+    code, document = checked(tree, tmp_path / "out", capsys)
+    [cell] = document["rules"][0]["cells"]
+    assert (code, cell["outcome"]) == (6, "inconclusive")
+    assert cell["change"] == pytest.approx(-50, abs=1)
+
+
+def test_no_rule_passes_for_a_variant_that_lost_more_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = put_runs(tmp_path / "tree", {"A": SOUND, "B": [with_error] * 3 + SOUND[:3]})
+    _, document = checked(tree, tmp_path / "out", capsys)
+    [rule] = document["rules"]
+    assert (rule["outcome"], rule["cells"][0]["reason"]) == ("fail", "failures")
 
 
 def test_a_load_that_was_not_to_write_lost_nothing(
@@ -221,7 +241,7 @@ def test_copies_are_one_measurement(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("case", "code", "reason"),
     [
-        ("eio", 6, None),
+        ("eio", 6, "failures"),
         ("zerowrites", 6, "zero"),
         ("onemissing", 7, "confounded-with-time"),
         ("copies", 7, "one-block"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from iolab.base.clock import FakeClock
+from iolab.base.files import remove
 from iolab.recordings.ask.query import heat, query
 from iolab.recordings.ask.question import Question
 from iolab.recordings.store import catalogue, ledger
@@ -146,7 +147,7 @@ def test_killed_while_maps_are_joined(
         elif step == "lines":
             patch.setattr(joining, "append_line", kill_after(ledger.append_line, 3))
         elif step == "files":
-            patch.setattr(joining, "remove", kill_after(joining.remove, 4))
+            patch.setattr(joining, "remove", kill_after(remove, 4))
         else:
             patch.setattr(joining, "replacing", kill_after(layout.replacing, int(step)))
         with pytest.raises(Killed):

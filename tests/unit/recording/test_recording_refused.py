@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from iolab.base import files
 from iolab.base.clock import FakeClock
 from iolab.base.errors import ResultsError
 from iolab.recordings.store.base import layout, metadata
@@ -260,7 +261,7 @@ def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(
         writer.append_events(events(1000))
         writer.append_samples(samples(20))
         writer.loss("overrun", "block", START, START + 5, 7)
-        refuse, really = [1], hot.remove
+        refuse, really = [1], files.remove
 
         def remove(file: Path) -> None:
             if refuse and file == layout.hot_file(path, 1, "samples"):

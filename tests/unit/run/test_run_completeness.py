@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from iolab.api import open_results
+from iolab.base.verdict import Level
 from iolab.cli.main import run
 from iolab.hosts.kinds.fake import FakeHost
+from iolab.output.report.cover.obstacles import obstacles
+from iolab.output.server.reports.studies import stamp_of, study_facts
 from iolab.studies.results.evidence.completeness import Standing
 from iolab.studies.results.evidence.files import run_directories
 from iolab.studies.results.evidence.journal import FILE, checked_line
+from iolab.studies.results.evidence.lock import lock
 from iolab.studies.results.open.multi_host import Hosts, write_hosts
 from iolab.studies.results.open.results import Results
 
@@ -61,6 +65,7 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(
         "gone": [],
         "unknown": [],
         "damaged": [],
+        "is_running": False,
     }
     assert run(["compare", str(out)]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
@@ -70,6 +75,40 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(
     assert json.loads(capsys.readouterr().out)["warnings"] == [
         {"code": "unfinished", "text": TO_COME}
     ]
+
+
+def test_a_study_that_is_running_is_called_running_and_its_open_run_is_not_judged(do: Do) -> None:
+    out = do()
+    runs = list(run_directories(out))
+    for run_dir in runs[1:]:
+        shutil.rmtree(run_dir)
+    (runs[0] / "fio.json").unlink()
+    lines = (out / FILE).read_text().splitlines(keepends=True)
+    started = next(
+        place for place, line in enumerate(lines) if '"started"' in line and runs[0].name in line
+    )
+    (out / FILE).write_text("".join(lines[: started + 1]))
+    words = ["the study is running: 0 of 8 planned runs are there, 8 to come"]
+    with lock(out):
+        running = Results(out)
+        assert running.standing == Standing(8, 8, is_running=True)
+        assert [running.standing.words(), running.runs] == [words, []]
+        facts = study_facts(out)
+        assert [facts.state, facts.missing, facts.levels, facts.sentences] == [
+            "read",
+            words,
+            {},
+            [],
+        ]
+        stamp = stamp_of(out)
+        assert obstacles([], [], is_running=True) == []
+    # its process was killed: what it left is judged again
+    killed = Results(out)
+    assert [item.verdict.level for item in killed.runs] == [Level.INVALID]
+    assert killed.standing is not None
+    assert not killed.standing.is_running
+    assert stamp_of(out) != stamp
+    assert [sentence.code for sentence in study_facts(out).sentences] == ["obstacle"]
 
 
 def test_a_finished_run_whose_evidence_is_gone_is_named(do: Do) -> None:

@@ -17,6 +17,7 @@ from iolab.output.server.live.stream import Window, _window
 from iolab.output.server.queries import answers
 from iolab.output.server.queries.drill import who
 from iolab.output.server.queries.parameters import request_of
+from iolab.recordings.ask.attribution import FIRST
 from iolab.recordings.heatmap import overlays
 from iolab.recordings.heatmap.model import View, frame_of
 from iolab.recordings.heatmap.wire import CROPS
@@ -108,6 +109,11 @@ def test_outside_is_what_else_there_is_around(store: Store) -> None:
     assert moved.inside == whole.inside
     half = who(store, {**box, "around_from": str(START + SECOND)})
     assert around.outside < half.outside < whole.outside
+    # what can be acted on is first, as in the command
+    fields = [dimension.field for dimension in whole.dimensions]
+    first = [field for field in fields if field in FIRST]
+    assert fields[: len(first)] == first
+    assert not {"error", "flags"} & set(fields[: len(fields) - 2])
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,6 +23,9 @@ import pytest
 from iolab.output.server.base.store import Store
 from iolab.output.server.http.serve import Listener
 from iolab.output.server.live import stream
+from iolab.output.server.queries import listing
+from iolab.recordings.store.base import lock
+from iolab.recordings.store.base.lock import LOCK, has_writer, tell
 from iolab.recordings.store.read.recording import Recording
 from iolab.recordings.store.write.writer import RecordingWriter
 from support.recordings import SECOND, events
@@ -90,6 +98,70 @@ def test_a_growing_recording_is_followed(growing: Path, served: Served) -> None:
     # an answer may be of a moment later than its tick
     assert totals == sorted(totals)
     assert totals[0] < totals[-1]
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from iolab.recordings.store.write.writer import RecordingWriter
+from support.recordings import events
+writer = RecordingWriter.create(
+    Path(sys.argv[1]), host="here", clock="realtime", origin={"kind": "record"}
+)
+writer.append_events(events(50, 1, start_ns=time.time_ns(), per_s=200))
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("lists_locks", [True, False])
+def test_a_stopped_recorder_is_silent_and_a_killed_one_has_ended(
+    lists_locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the kernel's list of locks, and by the process that the lock names."""
+    if not lists_locks:
+        monkeypatch.setattr(lock, "holder_of", lambda _: "")
+    path = tmp_path / "live"
+    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"written\n"
+            store = Store([path])
+            assert [stream.tick_of(store, "live").silent_s, listing.is_live(store, "live")] == [
+                0,
+                True,
+            ]
+            writer.send_signal(signal.SIGSTOP)
+            ahead = SimpleNamespace(time=lambda: time.time() + 40)
+            monkeypatch.setattr(listing, "time", ahead)
+            tick = stream.tick_of(store, "live")
+            assert tick.live
+            assert 39 <= tick.silent_s <= 40 + PATIENCE
+        finally:
+            writer.kill()
+            writer.wait()
+    tick = stream.tick_of(store, "live")
+    assert [tick.live, tick.silent_s, has_writer(path)] == [False, 0, False]
+
+
+def test_a_process_that_got_the_id_of_an_ended_writer_is_not_the_writer(tmp_path: Path) -> None:
+    path = tmp_path / "rec"
+    RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}).close()
+    with (path / LOCK).open("r+", encoding="ascii") as file:
+        tell(file, None)
+    assert has_writer(path)  # this process wrote it
+    os.utime(path / LOCK, (1e9, 1e9))
+    assert not has_writer(path)
+
+
+def test_what_is_no_lock_has_no_writer(tmp_path: Path) -> None:
+    assert not has_writer(tmp_path)
+    for content in (b"", b"\xff\0", b"999999999999\n\n", b"-1\n\n"):
+        (tmp_path / LOCK).write_bytes(content)
+        assert not has_writer(tmp_path)
+    (tmp_path / LOCK).unlink()
+    (tmp_path / LOCK).mkdir()
+    assert not has_writer(tmp_path)
 
 
 @pytest.mark.parametrize("interval", ["100ms", "1s"])

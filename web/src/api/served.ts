@@ -23,7 +23,8 @@ export function heardTick(now: Tick): void {
 	if (!now.problem) tick.value = now;
 	const known = recordings.peek().find(({ name }) => name === now.recording);
 	if (!known) return;
-	const live = known.live && (now.live || now.problem !== "");
+	// one that can't be read now keeps its state; one that is recorded again is live again
+	const live = now.problem !== "" ? known.live : now.live;
 	if (live === known.live && now.problem === known.problem) return;
 	recordings.value = recordings
 		.peek()

@@ -21,10 +21,12 @@ export function streamedSeconds(spec: GraphSpec): number {
 	return grows.value ? time.live : 0;
 }
 
-/** Whether the recording is still being recorded. */
+/** Whether the stream is open: while the recording is recorded, and while the worksheet follows one that may go on. */
 const grows = computed(() => {
-	const { recording } = sheet.value;
-	return !inlined() && (recordings.value.find((each) => each.name === recording)?.live ?? false);
+	const { recording, time } = sheet.value;
+	const served = recordings.value.find((each) => each.name === recording);
+	if (inlined() || !served) return false;
+	return served.live || ("live" in time && served.kind !== "trace");
 });
 
 /** The requests of the stream; while no graph follows, it only ticks. */

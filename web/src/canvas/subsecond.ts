@@ -7,7 +7,7 @@ import { FONT, type Frame, paintTimes, paintValues, timeMarks, within } from "./
 import { paintLegend } from "./legend";
 import { levelOf, type Scale, scaleOf } from "./scale";
 import { type Box, xPixel } from "./spaces";
-import { linearTicks } from "./ticks";
+import { linearTicks, type Unit } from "./ticks";
 
 const SECOND = 1e9;
 
@@ -17,7 +17,7 @@ export interface Place {
 	row: number;
 }
 
-/** Values by second and by offset within the second; null where nothing was recorded. */
+/** Counts (I/Os or bytes) by second and by offset within the second; null where nothing was recorded. */
 export interface SubSecondMap {
 	/** Begin of the first second, ns on the recording's clock. */
 	first: number;
@@ -27,23 +27,26 @@ export interface SubSecondMap {
 	step: number;
 	/** Second by second, from offset 0 on. */
 	values: (number | null)[];
+	unit: Unit;
 	scale: Scale;
 }
 
-/** A series as a map, if its interval divides a second. */
+/** A series of I/Os or bytes per second as a map of their counts, if its interval divides a second. */
 export function subSecondMap({
 	t0_ns,
 	interval_ns,
 	values,
-}: Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values">): SubSecondMap {
+	unit,
+}: Pick<SeriesAnswer, "t0_ns" | "interval_ns" | "values" | "unit">): SubSecondMap {
 	const rows = Math.round(SECOND / interval_ns);
 	const first = Math.floor(t0_ns / SECOND) * SECOND;
 	const before = Math.round((t0_ns - first) / interval_ns);
 	const seconds = Math.max(1, Math.ceil((before + values.length) / rows));
 	const all = new Array<number | null>(seconds * rows).fill(null);
-	for (const [i, value] of values.entries()) all[before + i] = value;
+	for (const [i, value] of values.entries())
+		all[before + i] = value === null ? null : Math.round((value * interval_ns) / SECOND);
 	const scale = scaleOf([all.map((value) => value ?? 0)], "rank");
-	return { first, seconds, rows, step: interval_ns, values: all, scale };
+	return { first, seconds, rows, step: interval_ns, values: all, unit: unit === "B/s" ? "B" : "", scale };
 }
 
 /** The value of a cell. */
@@ -104,7 +107,7 @@ export function paintSubSecond(
 	paintValues(context, frame, axis, linearTicks(0, SECOND, 5, "ns"));
 	const ticks = timeTicks(map.first, span.from, span.to, timeMarks(box), map.first);
 	paintTimes(context, frame, ticks, box.top + box.height, dayOf(map.first));
-	paintLegend(context, box, colours, { scale: map.scale, palette, signed: false, unit: "", lines: [], lift: 0 });
+	paintLegend(context, box, colours, { scale: map.scale, palette, signed: false, unit: map.unit, lines: [], lift: 0 });
 	context.font = FONT;
 	context.save();
 	context.translate(12, box.top + box.height / 2);

@@ -42,6 +42,9 @@ export function quantity(value: number, unit: Unit, digits = 4): string {
 	return `${written(value / scale, digits)} ${symbol}`.trimEnd();
 }
 
+/** A share with two digits. */
+export const percent = (share: number): string => `${quantity(100 * share, "", 2)} %`;
+
 // one format for all: toLocaleString makes a new one for each number
 const ENGLISH = new Intl.NumberFormat("en");
 

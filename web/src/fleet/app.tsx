@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { worksheetAddress } from "../lib/addresses";
 import { visible } from "../lib/names";
 import { PageHead } from "../lib/page-head";
+import { countWords } from "../lib/words";
 import { toggleZone, zone } from "../lib/zone";
-import { worksheetAddress } from "../start/state";
-import { countWords } from "../start/words";
 import { Matrix } from "./matrix";
 import { MEASURES, type Measure, NAMES } from "./measures";
 import {

@@ -5,11 +5,10 @@ import { steps } from "../canvas/bitmap";
 import { dayOf, EPOCH, timeTicks } from "../canvas/clock";
 import { quantity } from "../canvas/ticks";
 import type { FleetAnswer, FleetHost } from "../generated/api";
-import { page } from "../heatmap/state";
 import { visible } from "../lib/names";
-import { theme } from "../lib/theme";
+import { palettes, theme } from "../lib/theme";
+import { countWords } from "../lib/words";
 import { zoned, zoneWords } from "../lib/zone";
-import { countWords } from "../start/words";
 import { colourRange, largest, levelIn, MEASURES, valueAt } from "./measures";
 import { addressOf, HOST, hosts, labelsOf, showHosts } from "./state";
 
@@ -33,7 +32,7 @@ const valueWords = (value: number | null, { measure }: FleetAnswer): string =>
 export function Matrix({ shown }: { shown: FleetAnswer }) {
 	const rows = hosts.value;
 	const range = colourRange(shown.measure, shown.hosts);
-	const palette = steps(page.value[theme.value].palette);
+	const palette = steps(palettes.value[theme.value].palette);
 	const length = shown.columns * shown.interval_ns;
 	const isNarrow = window.innerWidth < 600;
 	// a mark that begins later has no room for its words
@@ -157,7 +156,7 @@ function Row({ host, number, shown, range, palette, column, open }: RowParts) {
 	useEffect(() => {
 		const context = canvas.current?.getContext("2d");
 		if (!context || !range) return;
-		const { background } = page.value[theme.value];
+		const { background } = palettes.value[theme.value];
 		context.clearRect(0, 0, shown.columns, 1);
 		for (const [place, value] of host.values.entries()) {
 			if (value === null) continue;

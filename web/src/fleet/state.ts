@@ -2,8 +2,8 @@
 import { computed, effect, signal } from "@preact/signals";
 import { ask } from "../api/client";
 import type { FleetAnswer, FleetHost } from "../generated/api";
+import { worksheetAddress } from "../lib/addresses";
 import { messageOf } from "../lib/errors";
-import { worksheetAddress } from "../start/state";
 import { isMeasure, largest, MEASURES, type Measure } from "./measures";
 
 /** Spans of time up to the end of the archive, in words of the service; "" for all. */

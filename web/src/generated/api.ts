@@ -1184,8 +1184,9 @@ export interface StudyMatrix {
  * Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the
  * probe, "ended", or "" of what was not recorded live. now_ns: the end of the newest session, which
  * is followed. It is less than last_ns where that session began after the clock was set back. lost,
- * suspended (with the reason): by source, as the recorder says. problem: why it can't be read now,
- * else empty.
+ * suspended (with the reason): by source, as the recorder says. silent_s: for how long a recorder
+ * that is there has written nothing, 0 for less than 5 s. problem: why it can't be read now, else
+ * empty.
  */
 export interface Tick {
 	schema: 1;
@@ -1199,6 +1200,7 @@ export interface Tick {
 	lost: Record<string, number>;
 	suspended: Record<string, string>;
 	bytes: number | null;
+	silent_s: number;
 	problem: string;
 }
 

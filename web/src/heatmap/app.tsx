@@ -5,9 +5,9 @@ import type { Kind } from "../canvas/scale";
 import type { YScale } from "../canvas/spaces";
 import type { HeatMapGroup } from "../generated/maps";
 import { Choice, Crop, Overlays } from "../lib/controls";
-import { theme, toggleTheme } from "../lib/theme";
+import { colours, theme, toggleTheme } from "../lib/theme";
 import { MapView } from "./map";
-import { type ChoiceSignal, colours, embeds, kind, page, span, wholeSpan } from "./state";
+import { type ChoiceSignal, embeds, kind, page, span, wholeSpan } from "./state";
 import { WhoView } from "./who";
 
 const SCALES: Kind[] = ["rank", "log", "linear"];

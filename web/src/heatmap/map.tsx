@@ -5,11 +5,12 @@ import { lostBars, lostIn, lostWords } from "../canvas/lost";
 import { overlayLevel } from "../canvas/overlays";
 import { paint, stripOf } from "../canvas/paint";
 import { areaOf, type Box, moveSpan, xTime, yValue, zoomAxis, zoomSpan } from "../canvas/spaces";
-import { quantity } from "../canvas/ticks";
+import { percent, quantity } from "../canvas/ticks";
 import { tooltip } from "../canvas/tooltip";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
-import { type ChoiceSignal, colours, type Drawn, drawn, embeds, kind, span, wholeSpan } from "./state";
-import { amount, percent, range } from "./who";
+import { colours } from "../lib/theme";
+import { type ChoiceSignal, type Drawn, drawn, embeds, kind, span, wholeSpan } from "./state";
+import { amount, range } from "./who";
 
 const HEIGHT = 260;
 const [LEFT, RIGHT, TOP, BOTTOM] = [84, 92, 6, 26];

@@ -4,11 +4,16 @@ import { type Cells, fill, geometry, minus, shades } from "../canvas/cells";
 import { type Kind, type Scale, scaleOf } from "../canvas/scale";
 import type { Area, Axis, Span } from "../canvas/spaces";
 import type { HeatMapPage } from "../generated/heatmap";
-import type { HeatMapGroup, ThemeColours } from "../generated/maps";
-import { printing, theme } from "../lib/theme";
+import type { HeatMapGroup } from "../generated/maps";
 
-/** The page's document. */
-export const page = signal<HeatMapPage>(undefined as unknown as HeatMapPage);
+/** The page's maps. */
+export const page = signal<Pick<HeatMapPage, "generator" | "title" | "conditions" | "notes" | "groups">>({
+	generator: "",
+	title: "",
+	conditions: [],
+	notes: [],
+	groups: [],
+});
 
 /** The part of time that all maps show. */
 export const span = signal<Span>({ from: 0, to: 1 });
@@ -18,11 +23,6 @@ export const embeds = signal(false);
 
 /** How counts become colours, on every map. */
 export const kind = signal<Kind>("rank");
-
-/** The colours in use. */
-export const colours = computed<ThemeColours>(() =>
-	theme.value === "dark" && !printing.value ? page.value.dark : page.value.light,
-);
 
 /** The whole of time: the longest map. */
 export const wholeSpan = computed<Span>(() => ({

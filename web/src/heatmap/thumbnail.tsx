@@ -10,8 +10,7 @@ import { scaleOf } from "../canvas/scale";
 import { grouped, quantity, type Unit } from "../canvas/ticks";
 import type { DrawnMap, StackAnswer } from "../generated/api";
 import { breakdownOf, visible } from "../lib/names";
-import { theme } from "../lib/theme";
-import { colours } from "./state";
+import { colours, theme } from "../lib/theme";
 
 /** Columns of a picture, and about how wide each is, in px. */
 const [FEWEST, MOST, WIDE] = [60, 240, 4];
@@ -128,7 +127,7 @@ function Names({ statistic, answer }: { statistic: string; answer: Drawable | nu
 					<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
 						<rect width="10" height="10" rx="2" fill={hueOf(placeOf(breakdownOf(statistic), key), dark)} />
 					</svg>
-					<span class="name">{visible(key.split("/").at(-1) || key)}</span> {share}
+					<span class="name">{visible((key.startsWith("/") && key.split("/").at(-1)) || key)}</span> {share}
 				</span>
 			))}
 		</span>
@@ -142,10 +141,10 @@ export function sharesOf(answer: Pick<StackAnswer, "keys" | "total">): { key: st
 	return answer.keys
 		.toSorted((one, other) => (other.total ?? 0) - (one.total ?? 0))
 		.slice(0, NAMED)
-		.map(({ key, total: part }) => ({ key, share: percent((part ?? 0) / total) }));
+		.map(({ key, total: part }) => ({ key, share: wholePercent((part ?? 0) / total) }));
 }
 
-const percent = (share: number): string =>
+const wholePercent = (share: number): string =>
 	share > 0 && share < 0.01 ? "< 1\u00a0%" : `${Math.round(100 * share)}\u00a0%`;
 
 /** What the upper edge of a picture is: "up to 12 ms". */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Area } from "../canvas/spaces";
-import { quantity, thousands, UNITS } from "../canvas/ticks";
+import { percent, quantity, thousands, UNITS } from "../canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";
 import { who } from "./attribution";
 
@@ -45,11 +45,6 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 export function amount(group: Pick<HeatMapGroup, "weight">, value: number): string {
 	if (group.weight !== "count") return quantity(value, UNITS[group.weight]);
 	return `${thousands(value)} I/O${Math.abs(value) === 1 ? "" : "s"}`;
-}
-
-/** A share with two digits. */
-export function percent(share: number): string {
-	return `${quantity(100 * share, "", 2)} %`;
 }
 
 /** A bucket's values; its upper bound is not in it. */

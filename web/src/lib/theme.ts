@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
+import type { ThemeColours } from "../generated/maps";
 
 export type Theme = "light" | "dark";
 
@@ -10,6 +11,19 @@ export const theme = signal<Theme>(dark?.matches ? "dark" : "light");
 
 /** Paper is white: while printing, charts and page are light whatever the screen shows. */
 export const printing = signal(false);
+
+/** The colours of canvases by theme, as Python has them: each page is given them with its document. */
+export const palettes = signal<Record<Theme, ThemeColours>>(undefined as unknown as Record<Theme, ThemeColours>);
+
+/** Take the palettes that a served page holds. */
+export function readPalettes(): void {
+	palettes.value = JSON.parse(document.getElementById("iolab-colours")?.textContent ?? "");
+}
+
+/** The colours in use. */
+export const colours = computed<ThemeColours>(
+	() => palettes.value[theme.value === "dark" && !printing.value ? "dark" : "light"],
+);
 
 let chosen = false;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { signal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import type { MapCell, Maps } from "../generated/report";
 import { Group, MapControls } from "../heatmap/app";
 import { firstChoice, kind, page, span } from "../heatmap/state";
+import { palettes } from "../lib/theme";
 import { CellChoice, Unpacked } from "./lazy-section";
 import { groupOf, loadMaps, mapPlace, maps, repetitions } from "./map-data";
 import { RunButton } from "./parts";
@@ -90,7 +92,8 @@ function CellView({ all, cell, repetition, y }: { all: Maps; cell: MapCell; repe
 			const group = y === "all" || part.group.y === y ? groupOf(part, repetition) : null;
 			return group ? [group] : [];
 		});
-		page.value = { generator: "", title: "", conditions: [], notes: [], light: all.light, dark: all.dark, groups };
+		palettes.value = all;
+		page.value = { ...page.peek(), groups };
 		span.value = { from: 0, to: Math.max(1, ...groups.map((group) => group.columns * group.interval_ns)) };
 		kind.value = groups[0]?.color ?? "rank";
 		return groups.map((group) => ({ group, choice: signal(firstChoice(group)) }));

@@ -189,7 +189,7 @@ export function stepOf(change: number, most: number): number {
 }
 
 /** `12.3 %`, `0.12 %`. */
-export const percent = (share: number): string => `${(100 * share).toFixed(Math.abs(share) < 0.01 ? 2 : 1)} %`;
+export const busyShare = (share: number): string => `${(100 * share).toFixed(Math.abs(share) < 0.01 ? 2 : 1)} %`;
 
 /** `+1.3 points`. */
 export function points(change: number): string {

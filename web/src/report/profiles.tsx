@@ -5,13 +5,13 @@ import { visible } from "../lib/names";
 import { Flame, type Look } from "./flame";
 import { CellChoice, Unpacked } from "./lazy-section";
 import {
+	busyShare,
 	frameInCells,
 	loadProfiles,
 	matching,
 	meanShares,
 	mostWithin,
 	nameOf,
-	percent,
 	points,
 	profilePlace,
 	profiles,
@@ -154,7 +154,7 @@ function One({ profile, words, ...shown }: Shown & { profile: ProfileInfo; words
 	const said = (part: number) =>
 		part < 0
 			? `all: ${profile.busy} samples`
-			: `${nameOf(parts, part)}${who(cell, part)}: ${profile.samples[part]} samples, ${percent(profile.shares[part] ?? 0)}`;
+			: `${nameOf(parts, part)}${who(cell, part)}: ${profile.samples[part]} samples, ${busyShare(profile.shares[part] ?? 0)}`;
 	return (
 		<figure class="profile">
 			<figcaption>
@@ -166,7 +166,7 @@ function One({ profile, words, ...shown }: Shown & { profile: ProfileInfo; words
 				{words.trim() && (
 					<span class="match">
 						{" "}
-						“{words.trim()}”: {percent(shareWithin(parts, found, profile.shares))}.
+						“{words.trim()}”: {busyShare(shareWithin(parts, found, profile.shares))}.
 					</span>
 				)}
 				{profile.remarks.map((remark) => (
@@ -197,7 +197,7 @@ function Difference({ change, ...shown }: Shown & { change: ProfileChange }) {
 	const said = (part: number) =>
 		part < 0
 			? "all"
-			: `${nameOf(cell.parts, part)}${who(cell, part)}: ${percent(before.shares[part] ?? 0)} became ${percent(after.shares[part] ?? 0)}, ${points(change.changes[part] ?? 0)}`;
+			: `${nameOf(cell.parts, part)}${who(cell, part)}: ${busyShare(before.shares[part] ?? 0)} became ${busyShare(after.shares[part] ?? 0)}, ${points(change.changes[part] ?? 0)}`;
 	return (
 		<figure class="profile">
 			<figcaption>
@@ -255,7 +255,7 @@ function FrameTable({ all, cell, part }: { all: Profiles; cell: ProfileCell; par
 								</button>
 							</th>
 							{variants.map((variant) => {
-								const listed = shares.filter(([name]) => name === variant).map(([, share]) => percent(share));
+								const listed = shares.filter(([name]) => name === variant).map(([, share]) => busyShare(share));
 								return <td key={variant}>{listed.join(", ") || "—"}</td>;
 							})}
 						</tr>

@@ -2,12 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask } from "../api/client";
 import type { CellRun, CellRuns, HistoryAnswer, HistoryEntry, HistorySeries } from "../generated/api";
+import { reportAddress, worksheetAddress } from "../lib/addresses";
 import { messageOf } from "../lib/errors";
 import { visible } from "../lib/names";
+import { dateWords, valueWords } from "../lib/words";
 import type { Change } from "./history";
 import { RunMaps } from "./run-maps";
-import { reportAddress, worksheetAddress } from "./state";
-import { dateWords, valueWords } from "./words";
 
 /** Both sides of a change: the runs before and after it, with their heat maps, and what else changed. */
 export function ChangePanel({

@@ -2,8 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { linearTicks, type Unit } from "../canvas/ticks";
 import type { HistoryAnswer, HistorySeries } from "../generated/api";
+import { dateWords, valueWords } from "../lib/words";
 import { type Change, changeWords, toneOf } from "./history";
-import { dateWords, valueWords } from "./words";
 
 const HEIGHT = 190;
 const [LEFT, RIGHT, TOP, BOTTOM] = [76, 14, 12, 40];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+
+import { historyAddress } from "../lib/addresses";
 import { visible } from "../lib/names";
-import { historyAddress, served } from "./state";
-import { countWords, dateWords } from "./words";
+import { countWords, dateWords } from "../lib/words";
+import { served } from "./state";
 
 /** The histories, each with its period. */
 export function HistoryList() {

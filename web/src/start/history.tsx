@@ -4,9 +4,9 @@ import { ask } from "../api/client";
 import type { HistoryAnswer, HistorySeries } from "../generated/api";
 import { messageOf } from "../lib/errors";
 import { visible } from "../lib/names";
+import { cellWords, countWords, signedWords } from "../lib/words";
 import { ChangePanel } from "./change";
 import { HistoryChart } from "./history-chart";
-import { cellWords, countWords, signedWords } from "./words";
 
 /** A change of a series: of its mean or of its noise. */
 export type Change = HistorySeries["changes"][number] | HistorySeries["noise_changes"][number];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { RecordingFacts } from "../generated/api";
 import { Thumbnail } from "../heatmap/thumbnail";
+import { worksheetAddress } from "../lib/addresses";
 import { visible } from "../lib/names";
-import { served, worksheetAddress } from "./state";
-import { countWords, dateWords } from "./words";
+import { countWords, dateWords } from "../lib/words";
+import { served } from "./state";
 
 /** Sources whose events have latencies, with the statistic that shows them. */
 const MAPS: Record<string, string> = {

@@ -8,9 +8,8 @@ import { scaleOf } from "../canvas/scale";
 import type { Axis } from "../canvas/spaces";
 import type { CellRun } from "../generated/api";
 import type { HeatMapGroup } from "../generated/maps";
-import { colours } from "../heatmap/state";
 import { messageOf } from "../lib/errors";
-import { theme } from "../lib/theme";
+import { colours, theme } from "../lib/theme";
 
 const HEIGHT = 190;
 const [LEFT, RIGHT, TOP, BOTTOM] = [70, 88, 6, 26];

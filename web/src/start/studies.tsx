@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import type { StudyFacts, StudyMatrix } from "../generated/api";
+import { historyAddress, reportAddress, worksheetAddress } from "../lib/addresses";
 import { visible } from "../lib/names";
-import { historyAddress, reportAddress, served, worksheetAddress } from "./state";
-import { countWords, dateWords } from "./words";
+import { countWords, dateWords } from "../lib/words";
+import { served } from "./state";
 
 /** Studies that are shown at first, and more with each click. */
 const SHOWN = 30;

@@ -22,7 +22,7 @@ import type { Recordings, Statistics } from "../generated/api";
 import { messageOf } from "../lib/errors";
 import { readWorksheet } from "./document-reader";
 import { watchReadable } from "./readable";
-import { formatPlace, parsePlace, parseSelected } from "./worksheet-url";
+import { formatPlace, hasTime, parsePlace, parseSelected } from "./worksheet-url";
 
 /** Pages besides the worksheet. */
 export type View = "worksheet" | "kept" | "alerts";
@@ -75,7 +75,7 @@ async function statisticsOf(name: string, problem = ""): Promise<Pick<Statistics
 
 /** Show what an address says. */
 async function follow(text: string): Promise<void> {
-	await show(parsePlace(text));
+	await show(parsePlace(text), hasTime(text));
 	cursor.value = parseSelected(text);
 }
 
@@ -86,9 +86,10 @@ export function refuse(error: unknown): void {
 
 /**
  * Show a worksheet, or of too many graphs the first. Where its recording is not served, the first served recording takes its place, with
- * a message: under its own name it would be another worksheet, so it has none.
+ * a message: under its own name it would be another worksheet, so it has none. `timed`: whether its time was asked for; otherwise what is
+ * no longer recorded is shown whole.
  */
-export async function show(asked: Worksheet): Promise<void> {
+export async function show(asked: Worksheet, timed = true): Promise<void> {
 	const named = recordings.value.find((each) => each.name === asked.recording);
 	const found = named ?? recordings.value[0];
 	const absent = asked.recording !== "" && found !== undefined && !named;
@@ -99,13 +100,13 @@ export async function show(asked: Worksheet): Promise<void> {
 	];
 	refused.value = words.filter(Boolean).join(" ");
 	const name = absent ? "" : asked.name;
-	await choose(found?.name ?? "", { ...asked, name, graphs: asked.graphs.slice(0, MOST) });
+	await choose(found?.name ?? "", { ...asked, name, graphs: asked.graphs.slice(0, MOST) }, timed);
 }
 
 let wishes = 0;
 
 /** Show a recording, with the graphs of a worksheet, or those that are shown now. Of several wishes the last one counts. */
-export async function choose(name: string, given?: Worksheet): Promise<void> {
+export async function choose(name: string, given?: Worksheet, timed = true): Promise<void> {
 	const wish = ++wishes;
 	const found = recordings.value.find((each) => each.name === name);
 	if (name !== sheet.value.recording || catalogue.value.length === 0) {
@@ -116,10 +117,10 @@ export async function choose(name: string, given?: Worksheet): Promise<void> {
 		catalogue.value = held;
 	}
 	const asked = given ?? sheet.value;
-	const past = found !== undefined && !found.live && found.problem === "" && "live" in asked.time;
+	const past = !timed && found !== undefined && !found.live && found.problem === "" && "live" in asked.time;
 	const other = asked.recording !== "" && asked.recording !== name;
 	sheet.value = { ...asked, recording: name };
-	// what is no longer recorded has no present: all of it is shown
+	// a time that was asked for stays: what has ended may go on
 	if (past) sheet.value = { ...sheet.value, time: whole.value };
 	else if (other) sheet.value = { ...sheet.value, time: found?.live ? { live: 60 } : whole.value, compare: null };
 }

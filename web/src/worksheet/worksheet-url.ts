@@ -20,6 +20,12 @@ export function formatPlace(sheet: Worksheet, selected: Span | null = null): str
 	return words.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
 }
 
+/** Whether an address says which time is shown. */
+export function hasTime(text: string): boolean {
+	const words = new URLSearchParams(text.replace(/^[#?]/, ""));
+	return words.has("last") || (words.has("from") && words.has("to"));
+}
+
 /** The worksheet that an address says; what is missing or damaged is as it begins. */
 export function parsePlace(text: string): Worksheet {
 	const words = new URLSearchParams(text.replace(/^[#?]/, ""));

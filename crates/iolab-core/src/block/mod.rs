@@ -13,9 +13,10 @@ pub mod letters;
 use crate::errno;
 use crate::event::Op;
 use crate::frames::events::{Key as Names, Row, Rows};
-use crate::pairing::{Completed, Key, Pairing, Start, WordMap};
+use crate::pairing::{Completed, Key, Pairing, Start};
 use fields::{Fields, Point};
 use letters::Letters;
+use std::collections::HashMap;
 
 /// Maximum number of cached threads.
 const THREADS: usize = 1 << 16;
@@ -88,10 +89,10 @@ struct Submitter {
 pub struct Block {
     fields: Fields,
     pairing: Pairing,
-    devices: WordMap<u32, Known>,
-    threads: WordMap<u32, Submitter>,
-    flags: WordMap<u8, u32>,
-    excluded: WordMap<u32, ()>,
+    devices: HashMap<u32, Known>,
+    threads: HashMap<u32, Submitter>,
+    flags: HashMap<u8, u32>,
+    excluded: HashMap<u32, ()>,
     /// Difference of the Unix epoch and the trace clock.
     epoch_ns: i64,
     lossy: bool,
@@ -105,10 +106,10 @@ impl Block {
         Self {
             fields,
             pairing: Pairing::default(),
-            devices: WordMap::default(),
-            threads: WordMap::default(),
-            flags: WordMap::default(),
-            excluded: WordMap::default(),
+            devices: HashMap::default(),
+            threads: HashMap::default(),
+            flags: HashMap::default(),
+            excluded: HashMap::default(),
             epoch_ns,
             lossy: false,
             counts: Counts::default(),

@@ -17,9 +17,9 @@ pub mod status;
 use crate::errno;
 use crate::event::Op;
 use crate::frames::events::{Key, Row, Rows};
-use crate::pairing::WordMap;
 use fields::{Fields, Io, Point, POINTS};
 use names::FileNames;
+use std::collections::HashMap;
 
 /// Maximum number of threads of RPC services. Above it, all are dropped and counted.
 const THREADS: usize = 1 << 14;
@@ -82,9 +82,9 @@ struct Request {
 pub struct Nfs {
     fields: Fields,
     /// Requests in flight, by thread.
-    requests: WordMap<u32, Request>,
+    requests: HashMap<u32, Request>,
     /// Ids of the names of file handles without a path, by hash.
-    handles: WordMap<u32, u32>,
+    handles: HashMap<u32, u32>,
     /// Paths of files, by hash of the handle; set by the caller before the records of the same I/O are processed.
     pub names: FileNames,
     /// Difference of the Unix epoch and the trace clock.
@@ -97,7 +97,7 @@ pub struct Nfs {
 impl Nfs {
     /// No operations yet. `epoch_ns` plus the trace clock is the time in nanoseconds since the Unix epoch.
     pub fn new(fields: Fields, epoch_ns: i64) -> Self {
-        let (requests, handles, names) = (WordMap::default(), WordMap::default(), FileNames::default());
+        let (requests, handles, names) = (HashMap::default(), HashMap::default(), FileNames::default());
         Self { fields, requests, handles, names, epoch_ns, lossy: false, counts: Counts::default() }
     }
 

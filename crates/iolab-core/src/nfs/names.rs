@@ -6,7 +6,7 @@
 //! Names have no time: they are read from a queue, after the I/O. A name that replaces another one is certain only for
 //! I/O after that reading.
 
-use crate::pairing::WordMap;
+use std::collections::HashMap;
 
 /// Maximum size of a handle in NFS 3, in bytes. Handles of NFS 4 are made in the same way.
 const LONGEST: usize = 64;
@@ -54,7 +54,7 @@ struct Named {
 /// Names by hash of the handle.
 #[derive(Debug, Default)]
 pub struct FileNames {
-    names: WordMap<u32, Named>,
+    names: HashMap<u32, Named>,
     /// Notices of I/O up to this time may be missing.
     missed_until_ns: u64,
 }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn two_files_with_one_hash_have_no_name() {
-        let mut known = std::collections::HashMap::new();
+        let mut known = HashMap::new();
         let mut handles = (1u64..).map(|number| handle(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()));
         let (file, other) = handles
             .find_map(|other| known.insert(hash(&other), other.clone()).map(|file| (file, other)))

@@ -18,6 +18,8 @@ const MAGIC: u32 = 0x6561_7400;
 const NOTIFY: u64 = 1 << 10;
 /// Maximum number of process names.
 const PROCESSES: usize = 100_000;
+/// Maximum number of pairs of device and CPU; records of others are damage.
+const SEQUENCES: usize = 1 << 16;
 
 /// Byte order and version of a record, by its magic number.
 fn magic(bytes: &[u8]) -> Option<(bool, u8)> {
@@ -211,7 +213,12 @@ impl Blktrace {
             return;
         }
         // notes have no sequence number, so only other records are counted
-        let last = self.sequences.insert((record.device, record.cpu), record.sequence);
+        let place = (record.device, record.cpu);
+        if self.sequences.len() >= SEQUENCES && !self.sequences.contains_key(&place) {
+            work.damage("more than 65,536 pairs of device and CPU");
+            return;
+        }
+        let last = self.sequences.insert(place, record.sequence);
         let missing = last.map_or(0, |last| record.sequence.wrapping_sub(last).wrapping_sub(1));
         if missing > 0 && missing < 1 << 31 {
             work.ledger.losses += u64::from(missing);

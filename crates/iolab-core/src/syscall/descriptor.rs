@@ -7,7 +7,6 @@
 
 use super::call::ARGUMENTS;
 use super::follow::Follow;
-use super::ids::ById;
 use super::record::{Opened, Seen, SeenDescriptor};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -267,7 +266,7 @@ pub enum Entry {
 /// A table of descriptors.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    entries: ById<Entry>,
+    entries: HashMap<u32, Entry>,
     /// An io_uring or a libaio context exists: positions change without a record.
     pub hidden: bool,
 }

@@ -12,7 +12,6 @@ pub mod call;
 pub mod descriptor;
 pub mod follow;
 pub mod horizon;
-pub mod ids;
 pub mod later;
 pub mod names;
 pub mod notice;

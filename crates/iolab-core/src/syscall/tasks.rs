@@ -3,10 +3,9 @@
 
 use super::call::{Call, ARGUMENTS};
 use super::descriptor::{Description, Table};
-use super::ids::ById;
 use super::record::{Comm, SeenProcess, SeenTask, World};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Flags of clone.
@@ -88,8 +87,8 @@ pub struct Process {
 /// All tasks.
 #[derive(Debug, Default)]
 pub struct Tasks {
-    threads: ById<Thread>,
-    processes: ById<Process>,
+    threads: HashMap<u32, Thread>,
+    processes: HashMap<u32, Process>,
     /// Processes with an io_uring; kept after all else is dropped.
     rings: HashSet<u32>,
 }

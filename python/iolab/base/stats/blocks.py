@@ -3,7 +3,7 @@
 
 Within a block both arms meet the same hour of the same machine, so that the difference of the pair
 (of logarithms, for a ratio) is free of what the blocks have between them. Student's t interval for
-the mean of the pairs; the variance is shared over the sweep's cells where `pooling` allows it.
+the mean of the pairs. The variance is shared over the sweep's cells where `pooling` allows it.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def shared_luck_p(cells: Sequence[Values], blocks: Sequence[Sequence[Hashable]])
 
     The residuals of a cell, divided by their root sum of squares, are a direction in the space of
     its blocks, uniform for independent normal noise of any size. The statistic is the squared
-    length of the sum of the directions of all cells (Rayleigh's test of uniformity), so that a
+    length of the sum of the directions of all cells (Rayleigh's test of uniformity). So a
     noisy cell has no more weight than a quiet one.
 
     Args:

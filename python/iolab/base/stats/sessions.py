@@ -153,7 +153,7 @@ def _welch_df(parts: Sequence[float], count: tuple[int, int]) -> float:
 def permutation_p(first: Values, second: Values) -> float:
     """Two-sided p value of "both arms have the same mean" by exchanging sessions between the arms.
 
-    Under the null hypothesis every assignment of the sessions to the arms is equally likely; p is
+    Under the null hypothesis every assignment of the sessions to the arms is equally likely, and p is
     the share of assignments in which the difference of means is at least as large as the observed
     one. Up to 20 000 assignments all are counted. Above, 20 000 are drawn with a fixed seed and p
     is (hits + 1) / (draws + 1); `least_permutation_p` is the smallest one. Where arms differ in

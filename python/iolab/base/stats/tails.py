@@ -3,8 +3,8 @@
 repetitions.
 
 A percentile of a mean of percentiles is none. What repetitions measured is pooled by adding their
-histograms on the one grid; how well the pooled percentile is known depends on how much the
-repetitions differ, not on how many I/Os they had: a million I/Os of one run share one run's luck.
+histograms on the one grid. How well the pooled percentile is known depends on how much the
+repetitions differ, not on how many I/Os they had. A million I/Os of one run share one run's luck.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def pooled_quantiles(
 ) -> list[tuple[float | None, float | None, float | None]]:
     """Quantiles of the summed counts, each with an interval over repetitions.
 
-    Repetitions are drawn with replacement; the spread of the logarithms of what the draws give is
+    Repetitions are drawn with replacement. The spread of the logarithms of what the draws give is
     the standard error, and Student's t with one degree of freedom less than repetitions makes it an
-    interval, both corrected for few of them (the spread of draws is too small by sqrt((n - 1) /
+    interval. Both are corrected for few of them (the spread of draws is too small by sqrt((n - 1) /
     n)). The plain percentile interval can't reach beyond the repetitions' own range, which for
-    three of them holds a median's truth in three cases of four only; `docs/method/comparison.md`
+    three of them holds a median's truth in three cases of four only. `docs/method/comparison.md`
     has what this one covers.
 
     Args:

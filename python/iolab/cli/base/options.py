@@ -241,7 +241,7 @@ class Arms:
 
 
 def _expand(text: str) -> list[Path]:
-    """Paths that a name of an arm stands for; a pattern that no shell expanded is one of files."""
+    """Paths that are meant by the name of an arm; a pattern that no shell expanded is one of files."""
     path = Path(text)
     if os.path.lexists(path):
         return [path]

@@ -85,15 +85,15 @@ def command(
         )
     refuse_engine(path)
     opened = open_path(path, columns=columns)
-    asked = parse(statistic or uppermost_of([opened]))
+    parsed = parse(statistic or uppermost_of([opened]))
     low, high = None, None
     if values is not None:
-        asked = as_map(asked, "--range")
-        low, high = parse_range(values, FIELDS[map_of(asked)].kind)
+        parsed = as_map(parsed, "--range")
+        low, high = parse_range(values, FIELDS[map_of(parsed)].kind)
     name = "-latency" if slowest is not None else order or "time"
     page = list_ios(
         opened,
-        asked,
+        parsed,
         Rectangle(*span_of([opened], start, end), low, high),
         source=source,
         order=name.removeprefix("-"),
@@ -101,7 +101,7 @@ def command(
         limit=slowest or top or SHOWN,
     )
     if style == "json":
-        document = {"schema": 1, "kind": "ios", "statistic": str(asked), **as_data(page)}
+        document = {"schema": 1, "kind": "ios", "statistic": str(parsed), **as_data(page)}
         tell_as(style, f"{json.dumps(document, ensure_ascii=False)}\n")
     elif style == "csv":
         tell_as(style, _csv(page))
@@ -109,7 +109,7 @@ def command(
             say(f"note: {note}")
     else:
         within = "" if values is None else f" within {values}"
-        tell(*_text(page, f"{name_of(opened.path)}: {asked}: {ios(page.total)}{within}"))
+        tell(*_text(page, f"{name_of(opened.path)}: {parsed}: {ios(page.total)}{within}"))
 
 
 def _text(page: SingleIos, title: str) -> list[str]:

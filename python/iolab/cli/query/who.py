@@ -16,7 +16,7 @@ import click
 
 from iolab.base.errors import UsageError
 from iolab.base.untrusted_text import visible
-from iolab.recordings.ask.attribution import TOP, Dimension, Rectangle, Who, as_data, who
+from iolab.recordings.ask.attribution import TOP, Rectangle, Who, as_data, ordered, who
 from iolab.recordings.ask.available import sources_of
 from iolab.recordings.ask.engine.snapshot import snapshot
 from iolab.recordings.ask.fleet import FleetStatistic, ask_fleet, labels_of, who_of_fleet
@@ -44,8 +44,6 @@ LEAST_SHARE = 0.0005
 """Values with a smaller share on both sides are counted only: it would print as 0.0 %."""
 COLUMNS = 300
 """Columns of time at most in which slow I/Os are searched."""
-FIRST, LAST = ("process", "file", "device", "client"), ("error", "flags")
-"""Fields that come first and last in text: what can be acted on, and what needs an explanation."""
 FLAGS = {
     "block": "flags are letters of the block layer: S sync, M metadata, F flush or FUA, A readahead",
     "syscall": "flags are names of system calls",
@@ -56,12 +54,12 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Selection:
-    """The I/Os that are looked for. values: their range as text. found: how they were chosen, None
+    """The I/Os that are looked for. values: their range as text. slow: how they were chosen, None
     for a range that was given."""
 
     rectangle: Rectangle
     values: str
-    found: Slowest | None = None
+    slow: Slowest | None = None
 
 
 @click.command("who")
@@ -106,7 +104,7 @@ def command(
     The slowest percent of the I/Os is compared with all others of the same seconds. A value with a
     larger share of the slow I/Os than of the others is named first. Bursts that repeat are counted.
 
-    Without STATISTIC, the uppermost recorded layer is asked: what the load generator saw, else
+    Without STATISTIC, the uppermost recorded layer is read: what the load generator saw, else
     system calls (file.ops), operations of the NFS server, or the block layer (io.ops). A process
     that waits is slow in its system calls. The block layer may name another one, which writes out
     what the first had written.
@@ -153,7 +151,7 @@ def command(
                 of_hosts,
                 map_of(parsed),
                 selection.rectangle,
-                during=None if selection.found is None else selection.found.columns,
+                during=None if selection.slow is None else selection.slow.columns,
                 source=source,
                 top=top or TOP,
             )
@@ -178,7 +176,7 @@ def command(
                 selection.rectangle,
                 filters=parsed.filters,
                 entry=parsed.entry,
-                during=None if selection.found is None else selection.found.columns,
+                during=None if selection.slow is None else selection.slow.columns,
                 source=source,
                 top=top or TOP,
             )
@@ -222,17 +220,19 @@ def uppermost_of(opened: Sequence[Trace | Recording]) -> str:
 def as_map(statistic: Statistic, what: str = "who") -> Statistic:
     """The map of a statistic: of its latency where it has no breakdown. UsageError where the
     statistic is no map, which `what` needs."""
-    asked = statistic if statistic.breakdown else replace(statistic, breakdown="latency")
-    map_of(asked, what)
-    return asked
+    mapped = statistic if statistic.breakdown else replace(statistic, breakdown="latency")
+    map_of(mapped, what)
+    return mapped
 
 
-def map_of(asked: Statistic, what: str = "who") -> Y:
+def map_of(statistic: Statistic, what: str = "who") -> Y:
     """The field of a map's values. UsageError where the statistic is no map, which `what` needs."""
     for y in QUANTIZED:
-        if y == asked.breakdown:
+        if y == statistic.breakdown:
             return y
-    raise UsageError("needs a map", where=what, hint=f"such as {asked.group}.{asked.name}[latency]")
+    raise UsageError(
+        "needs a map", where=what, hint=f"such as {statistic.group}.{statistic.name}[latency]"
+    )
 
 
 def in_range(statistic: Statistic, span: tuple[int | None, int | None], values: str) -> Selection:
@@ -245,40 +245,40 @@ def slowest_of(
     counts: HeatCounts, span: tuple[int | None, int | None], share: float
 ) -> Selection | None:
     """The largest values of a map; None where it is empty."""
-    found = slowest(counts, share)
-    if found is None:
+    slow = slowest(counts, share)
+    if slow is None:
         return None
     unit = "ns" if counts.y in ("latency", "queue") else "B"
-    values = f"{quantity(found.low, unit)} or more"
-    return Selection(Rectangle(*span, found.low, None), values, found)
+    values = f"{quantity(slow.low, unit)} or more"
+    return Selection(Rectangle(*span, slow.low, None), values, slow)
 
 
 def text(
-    answer: Who, asked: Statistic, name: str, selection: Selection, top: int | None
+    answer: Who, statistic: Statistic, name: str, selection: Selection, top: int | None
 ) -> list[str]:
     """What to print: a table for each field in which inside and outside differ."""
     amount = ios if answer.unit == "1" else lambda value: f"{number(value)} B"
-    found = selection.found
-    if found is None:
+    slow = selection.slow
+    if slow is None:
         columns = ("inside", "outside")
         lines = [
-            f"{name}: {asked}: {amount(answer.inside)} within {selection.values}, "
+            f"{name}: {statistic}: {amount(answer.inside)} within {selection.values}, "
             f"{amount(answer.outside)} outside"
         ]
     else:
         columns = ("slow", "others")
-        percent = 100 * found.inside / found.total
+        percent = 100 * slow.inside / slow.total
         lines = [
-            f"{name}: {asked}: {amount(answer.inside)} of {selection.values}: "
+            f"{name}: {statistic}: {amount(answer.inside)} of {selection.values}: "
             f"the slowest {percent:.3g} %",
             f"compared with {amount(answer.outside)} of the same "
-            f"{quantity(found.columns.interval_ns, 'ns')} intervals",
+            f"{quantity(slow.columns.interval_ns, 'ns')} intervals",
         ]
-        if found.bursts is not None:
-            period = found.bursts.period_ns
+        if slow.bursts is not None:
+            period = slow.bursts.period_ns
             every = "irregular" if period is None else f"every {quantity(period, 'ns')}"
             lines.append(
-                f"{found.bursts.count} bursts, {every}, with {100 * found.bursts.share:.0f} % "
+                f"{slow.bursts.count} bursts, {every}, with {100 * slow.bursts.share:.0f} % "
                 "of the slow I/Os"
             )
     if not answer.inside or not answer.outside:
@@ -318,27 +318,6 @@ def text(
     return [*lines, *(f"note: {note}" for note in answer.notes)]
 
 
-def ordered(dimensions: Sequence[Dimension]) -> list[Dimension]:
-    """Fields of the answer as they are printed: those of `FIRST`, the others by how much they
-    differ, those of `LAST`; without threads that are the processes' only ones."""
-    values = {
-        dimension.field: {(share.value, share.inside, share.outside) for share in dimension.values}
-        for dimension in dimensions
-    }
-
-    def place(dimension: Dimension) -> int:
-        return -1 if dimension.field in FIRST else 1 if dimension.field in LAST else 0
-
-    return sorted(
-        (
-            dimension
-            for dimension in dimensions
-            if dimension.field != "thread" or values["thread"] != values.get("pid")
-        ),
-        key=place,
-    )
-
-
 def csv_lines(answer: Who) -> list[str]:
     """`dimension,value,inside,outside,share_inside,share_outside`; a share of nothing is empty."""
     out = io.StringIO()
@@ -361,14 +340,14 @@ def csv_lines(answer: Who) -> list[str]:
     return out.getvalue().split("\n")[:-1]
 
 
-def as_json(answer: Who, asked: Statistic, selection: Selection) -> str:
+def as_json(answer: Who, statistic: Statistic, selection: Selection) -> str:
     """`{"schema": 1, "kind": "who", "statistic", "bursts", ...}` as `attribution.as_data` has it;
     bursts is null where there are none or a range was given."""
-    bursts = selection.found and selection.found.bursts
+    bursts = selection.slow and selection.slow.bursts
     document = {
         "schema": 1,
         "kind": "who",
-        "statistic": str(asked),
+        "statistic": str(statistic),
         "bursts": bursts
         and {"count": bursts.count, "period_ns": bursts.period_ns, "share": bursts.share},
         **as_data(answer),

@@ -87,7 +87,7 @@ class _Mean:
 
 def shared_progress(console: Console) -> Progress:
     """What bars are drawn with; one for each study that runs."""
-    description, left, where, live = (
+    description, time_left, where, live = (
         TextColumn(
             f"{{task.{name}}}",
             markup=False,
@@ -104,7 +104,7 @@ def shared_progress(console: Console) -> Progress:
     return Progress(
         description,
         BarColumn(bar_width=12),
-        left,
+        time_left,
         where,
         live,
         console=console,

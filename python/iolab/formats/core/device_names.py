@@ -47,7 +47,7 @@ class DeviceChoice:
 
 
 def is_multipath(name: str) -> bool:
-    """Whether a name is one that multipath tools give to the device of several paths to a disk."""
+    """Whether multipath tools give such a name to the device of several paths to a disk."""
     return _MULTIPATH.fullmatch(name) is not None
 
 
@@ -58,8 +58,8 @@ def choose_devices(
 
     Paths of an NVMe namespace leave where the namespace is listed, which leaves instead where it
     is one of `idle` and a path is not: not every kernel counts its I/O. Partitions leave where
-    their disk is listed. Of the others the lowest layer that is listed counts: disks; without any,
-    what is made of other devices (device mapper, md, loop, bcache, drbd, zvols); without these,
+    their disk is listed. Of the others the lowest layer that is listed counts: disks. Without any,
+    what is made of other devices (device mapper, md, loop, bcache, drbd, zvols). Without these,
     memory (zram, ram) and removable media. A device alone counts whatever it is.
 
     Args:
@@ -91,7 +91,7 @@ def choose_devices(
 
 
 def _paths(listed: Iterable[str], idle: Collection[str]) -> dict[str, str]:
-    """Paths of listed NVMe namespaces, or the namespaces whose paths alone count I/O."""
+    """Paths of listed NVMe namespaces, or the namespaces of which the paths alone count I/O."""
     paths_of: dict[str, list[str]] = {}
     for name in listed:
         if match := _NVME_PATH.fullmatch(name):

@@ -84,8 +84,9 @@ class FioJob:
         64): no thread had twice as many I/Os in flight; 64 means this depth or more. None where
         absent.
         asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio
-        searched for a depth (latency_target). is_steady: whether the steady state that
-        `steadystate` requests was reached, which ends the load; False where none was requested.
+        searched for a depth (latency_target).
+        is_steady: whether the steady state that `steadystate` requests was reached, which ends the
+        load. False where none was requested.
         process: which of several fio processes that ran at once; 0 for the results of one process.
         run: which of several fio runs, one after another, that a file has; 0 for a file of one.
     """

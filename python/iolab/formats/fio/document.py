@@ -95,7 +95,7 @@ class _Parser:
     """Decodes the values of a text.
 
     Attributes:
-        text: with null for what is no number. values: of JSON that were decoded.
+        text: with null for NaN and the like. values: of JSON that were decoded.
         error: of the first value that could not be decoded; leading_text: before the first value.
     """
 
@@ -136,7 +136,7 @@ class _Parser:
         return documents
 
     def _decode(self, begin: int) -> tuple[Any, int]:
-        """The value that begins there, None for a damaged one, and where to go on."""
+        """The value that begins there, None for a damaged one, and where the next may begin."""
         try:
             return _DECODER.raw_decode(self.text, begin)
         except (ValueError, RecursionError) as error:
@@ -154,7 +154,7 @@ class _Parser:
 
 
 def _before(text: str, begin: int) -> str:
-    """What stands before a document: not what a script writes on its line, nor JSON around it."""
+    """The text before a document: not what a script writes on its line, nor JSON around it."""
     line_start = text.rfind("\n", 0, begin) + 1
     on_line = text[line_start:begin].strip()
     lines = text[:line_start].split("\n")

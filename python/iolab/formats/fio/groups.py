@@ -45,7 +45,7 @@ class FioGroup:
         name: the jobs' shared name, or their names joined with `+`; numbered (`name-1`, `name-2`)
         where several groups of a run share it. jobs: in the file's order, of all hosts in client mode.
         options: echoed options that all its jobs share, [global] included.
-        window: realtime nanoseconds [t0, t1] in which all of it was measured, without ramp; None
+        window: realtime nanoseconds [t0, t1] in which all of it was measured, without ramp. None
         where the file doesn't say. assumptions: what had to be assumed about the order of the
         groups, in words.
     """
@@ -88,8 +88,8 @@ def groups_of(output: FioOutput) -> tuple[FioGroup, ...]:
     job. Jobs of several runs in one file are never together.
 
     The order comes, in this order, from the jobs' start times; from echoed `stonewall`, `wait_for`
-    and `startdelay`; from fio's `elapsed`, which is too short for groups one after another where
-    they ran together; and from the groups' numbers, as an assumption. In client mode groups of
+    and `startdelay`. Else it comes from fio's `elapsed`, which is too short for groups one after
+    another where they ran together, and from the groups' numbers, as an assumption. In client mode groups of
     equal number belong together.
     """
     runs: dict[int, list[FioJob]] = {}
@@ -289,8 +289,8 @@ def _common_options(jobs: Sequence[FioJob]) -> dict[str, str]:
 
 
 def window_of(output: FioOutput, groups: Sequence[FioGroup]) -> tuple[int, int] | None:
-    """Realtime nanoseconds in which fio ran a result of one group: from the start times of its
-    jobs, else from the end of fio and the longest job; None where the file doesn't say."""
+    """Realtime nanoseconds in which fio ran a result of one group. From the start times of its
+    jobs, else from the end of fio and the longest job. None where the file doesn't say."""
     if len(groups) != 1:
         return None
     if groups[0].window is not None or output.end_ns is None:

@@ -171,7 +171,7 @@ class FioJson:
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
         """Yes where a document begins as fio writes it, or at fio's own keys after a brace that
-        begins a line, as scripts name the keys too; None for nothing but text, which fio may write
+        begins a line, as scripts name the keys too. None for nothing but text, which fio may write
         before its JSON."""
         text = head.replace(b"\0", b"")
         if _BEGIN.search(text):

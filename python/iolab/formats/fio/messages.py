@@ -80,8 +80,9 @@ class Messages:
     """Lines before fio's JSON, without the ordinary ones.
 
     Attributes:
-        trouble: fio's, such as an I/O error or the end by a signal, and what fio says that isn't
-        known. notices: fio's known warnings, which say nothing about the numbers. others: lines
+        trouble: fio's, such as an I/O error or the end by a signal, and unknown messages of fio.
+        notices: fio's known warnings, which say nothing about the numbers.
+        others: lines
         that don't look like fio's, such as those of a shell or of ssh.
     """
 

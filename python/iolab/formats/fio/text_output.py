@@ -338,7 +338,7 @@ class _Reader:
         return report
 
     def _is_next_host(self, entry: _Entry) -> bool:
-        """Whether a client's report goes on with its next server; two may be on one host."""
+        """Whether a client's report continues with its next server; two may be on one host."""
         return entry.host is not None and all(
             entry.identity != other.identity for other in self._reports[-1].entries
         )
@@ -613,7 +613,7 @@ class _Reader:
 
 
 def _sum_of(directions: Mapping[str, FioDirection]) -> FioDirection:
-    """`mixed` from the operations beside it, with the latencies that are printed for it."""
+    """`mixed` from the other operations, with the latencies that are printed for it."""
     mixed = directions["mixed"]
     parts = [direction for name, direction in directions.items() if name != "mixed"]
     return replace(
@@ -639,7 +639,7 @@ def _clean_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _complete(pattern: re.Pattern[str], line: str, after: str) -> re.Match[str] | None:
-    """The match in a line, or in one that was wrapped."""
+    """The match in a line, or in a wrapped one."""
     return pattern.search(line) or pattern.search(f"{line.rstrip()} {after.strip()}")
 
 

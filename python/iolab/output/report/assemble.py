@@ -125,7 +125,12 @@ def assemble(
             for variant in _variants(results, comparisons)
             if selection is None or variant.name in selection.variants
         ],
-        cover=cover(spoken, runs, cautions),
+        cover=cover(
+            spoken,
+            runs,
+            cautions,
+            is_running=results.standing is not None and results.standing.is_running,
+        ),
         sessions=sessions,
         summary=summary.summarise(spoken, runs, remarks),
         levels=level_counts(runs),

@@ -55,9 +55,12 @@ def _shown_comparisons(results: Source) -> list[Comparison]:
 
 
 def _sentences(comparisons: Sequence[Comparison], results: Source) -> list[Sentence]:
+    is_running = results.standing is not None and results.standing.is_running
     blocked = [
         Sentence(text=obstacle.text, tone="caution", code="obstacle")
-        for obstacle in (obstacles(comparisons, results.runs) if results.runs else [])
+        for obstacle in (
+            obstacles(comparisons, results.runs, is_running=is_running) if results.runs else []
+        )
     ]
     return [*blocked, *cover_sentences(comparisons)]
 

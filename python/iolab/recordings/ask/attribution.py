@@ -29,6 +29,9 @@ from .slowest import Columns
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
 
+FIRST, LAST = ("process", "file", "device", "client"), ("error", "flags")
+"""Fields that come first and last: what can be acted on, and what needs an explanation."""
+
 FAMILY = ("process", "pid", "thread")
 """A field and its parts, which separate at least as much as the field itself."""
 
@@ -200,6 +203,27 @@ def joined_who(parts: Sequence[tuple[str, Who]], top: int = TOP) -> Who:
         outside=outside,
         without=sum(part.without for part in answers),
         dimensions=_in_order(of_fields),
+    )
+
+
+def ordered(dimensions: Sequence[Dimension]) -> list[Dimension]:
+    """Fields of an answer as they are shown: those of `FIRST`, the others by how much they
+    differ, those of `LAST`; without threads that are the processes' only ones."""
+    values = {
+        dimension.field: {(share.value, share.inside, share.outside) for share in dimension.values}
+        for dimension in dimensions
+    }
+
+    def place(dimension: Dimension) -> int:
+        return -1 if dimension.field in FIRST else 1 if dimension.field in LAST else 0
+
+    return sorted(
+        (
+            dimension
+            for dimension in dimensions
+            if dimension.field != "thread" or values["thread"] != values.get("pid")
+        ),
+        key=place,
     )
 
 

@@ -126,9 +126,9 @@ def find_bursts(
     if len(numbers) < 2 or not amounts.sum():
         return None
     order = np.argsort(-amounts, kind="stable")
-    held = np.cumsum(amounts[order]) / amounts.sum()
+    cumulative = np.cumsum(amounts[order]) / amounts.sum()
     # columns as full as the last one that is needed belong to them: equal bursts are all counted
-    level = amounts[order[np.searchsorted(held, _CONCENTRATED)]]
+    level = amounts[order[np.searchsorted(cumulative, _CONCENTRATED)]]
     most = int(np.count_nonzero(amounts >= level))
     if most > _SPARSE * columns:
         return None
@@ -142,5 +142,7 @@ def find_bursts(
     middle = float(np.median(gaps))
     is_regular = len(gaps) > 1 and float(np.median(np.abs(gaps - middle))) <= _REGULAR * middle
     return Bursts(
-        len(begins), round(middle * interval_ns) if is_regular else None, float(held[most - 1])
+        len(begins),
+        round(middle * interval_ns) if is_regular else None,
+        float(cumulative[most - 1]),
     )

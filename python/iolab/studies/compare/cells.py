@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -209,7 +209,25 @@ def collect(
             cell.left_out[(*key, ordinal)] = run
         else:
             cell.valid[(*key, ordinal)] = (value, run)
+    if metric.name.partition(".")[2] in _THROUGHPUT:
+        _count_idle_runs(cells)
     return cells
+
+
+_THROUGHPUT = ("iops", "bw")
+"""Metrics, after their operation, of which a run without any I/O has the value zero."""
+
+
+def _count_idle_runs(cells: Mapping[tuple[Key, Key, Key, str], ArmCell]) -> None:
+    """Runs without any I/O, INVALID for that alone, have a throughput of zero where a run of either
+    arm measured it in their cell: excluding them would leave the survivors."""
+    measured = {place[:3] for place, cell in cells.items() if cell.valid}
+    for place, cell in cells.items():
+        for key, run in list(cell.left_out.items()):
+            if place[:3] in measured and {reason.code for reason in run.verdict.blames} == {
+                "no-io"
+            }:
+                cell.valid[key] = (0.0, cell.left_out.pop(key))
 
 
 def is_tail(runs: Sequence[Run], metric: Metric) -> bool:

@@ -34,7 +34,7 @@ UNBALANCED = "unbalanced-sessions"
 test needs as many sessions of one arm as of the other."""
 
 TAIL = "tail-of-sample"
-"""Reason of a change without a test: in an arm fewer than `LEAST_BEYOND` I/Os of a run are beyond
+"""Reason of a change without a test. In an arm fewer than `LEAST_BEYOND` I/Os of a run are beyond
 the percentile, so that its value depends on the number of I/Os."""
 
 ZERO_VALUE = "zero"

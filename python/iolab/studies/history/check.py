@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from ..compare.rules.check import (
     Place,
     judge,
     judge_runs,
+    with_findings,
 )
 from ..compare.rules.rules import Rule
 from ..results.open.results import Results
@@ -132,8 +134,10 @@ def check_history(
             )
         )
     )
+    # a history of results without variants has a single, unnamed one
+    unnamed = [replace(finding, variant=CHECKED) for finding in findings]
     return Check(
-        judge(checked, alpha),
+        with_findings(judge(checked, alpha), (*unnamed, *findings)),
         HISTORY,
         tuple(dict.fromkeys(variant for *_, cells in checked for (_, variant), _ in cells)),
         alpha,

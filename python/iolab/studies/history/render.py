@@ -290,7 +290,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _csv(history: History, courses: Sequence[Course]) -> str:
-    """A line per value; `change` is that of a change that begins with it, in `change_unit`,
+    """A line per value. `change` is that of a change that begins with it, in `change_unit`,
     `noise_ratio` that of a change of the noise, and `trend` that of the whole series."""
     text = io.StringIO()
     factors = list(dict.fromkeys(name for course in courses for name in course.series.factors))

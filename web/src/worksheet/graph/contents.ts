@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { useMemo } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import { askedOf, hasPercentiles, painterOf } from "../../api/painters";
@@ -9,14 +10,15 @@ import { Heat, type Look, type Part } from "../../canvas/heat";
 import { HUES } from "../../canvas/hues";
 import type { Numbered } from "../../canvas/lines";
 import { Numbers } from "../../canvas/numbers";
+import { percent } from "../../canvas/ticks";
 import type { DrawnMap, Layers } from "../../generated/api";
 import type { SparseCounts } from "../../generated/maps";
-import { colours } from "../../heatmap/state";
 import { breakdownOf } from "../../lib/names";
+import { colours } from "../../lib/theme";
 import { colourNames, colourOfName, colourOfNumber } from "./colours";
 import { type Item, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
-import { counted, percent, percentileWords, rate, rowWords } from "./values";
+import { counted, percentileWords, rate, rowWords } from "./values";
 
 /** Maximum number of keys that a map distinguishes. */
 const MOST_LAYERS = HUES.length;

@@ -31,9 +31,9 @@ import { Heat } from "../../canvas/heat";
 import { anyLost, lostBars, lostIn, lostName, lostWords } from "../../canvas/lost";
 import { Plate } from "../../canvas/overscan";
 import { type Box, type Span, xPixel } from "../../canvas/spaces";
-import { quantity } from "../../canvas/ticks";
-import { colours } from "../../heatmap/state";
+import { percent, quantity } from "../../canvas/ticks";
 import { visible } from "../../lib/names";
+import { colours } from "../../lib/theme";
 import { limitsOf } from "../alerts-now";
 import { heightOf, screenHeight, windowHeight } from "../arrangement";
 import { marks as recordingMarks } from "../marks";
@@ -41,7 +41,7 @@ import { idleInRuns, unrecorded } from "../recorded";
 import { handlesOf } from "./brush";
 import { moves } from "./motion";
 import { type GraphState, type Mark, stateOf } from "./state";
-import { counted, percent } from "./values";
+import { counted } from "./values";
 
 /** The page's text in CSS pixels for which the sizes of canvases are made. */
 const TEXT = 15;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import { TOP } from "../../api/stream-params";
 import { edit, follows, type GraphSpec } from "../../api/worksheet";
+import { percent } from "../../canvas/ticks";
 import type { Hierarchy, Node, StackAnswer } from "../../generated/api";
 import { type Branch, branchOf, devices, type Slice, slices, trail } from "../../lib/branches";
 import { breakdownOf, brokenDown, visible } from "../../lib/names";
@@ -10,7 +12,7 @@ import { useAsked, useRested } from "./use-answer";
 import "./hierarchy.css";
 import { walk } from "../../lib/list-keyboard";
 import { stateOf } from "./state";
-import { amount, percent, rate } from "./values";
+import { amount, rate } from "./values";
 
 /** Fields with paths that do not begin with a slash: enclosure/slot, pool/vdev. */
 const RELATIVE = ["slot", "vdev"];

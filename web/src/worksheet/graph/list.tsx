@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { hasPercentiles } from "../../api/painters";
 import { edit, follows, type GraphSpec } from "../../api/worksheet";
+import { percent } from "../../canvas/ticks";
 import { breakdownOf, visible } from "../../lib/names";
 import { offline } from "../session";
 import { type Item, stateOf } from "./state";
-import { percent } from "./values";
 
 interface Values {
 	spec: GraphSpec;
@@ -126,7 +127,8 @@ const [SHORT, END] = [14, 7];
 
 /** Where a name is cut for lack of room: in its middle, of a path before its last part. */
 export function cutOf(name: string): number {
-	const slash = name.lastIndexOf("/");
+	// a slash in another name, as in kworker/1:0, is no directory
+	const slash = name.startsWith("/") ? name.lastIndexOf("/") : 0;
 	if (slash > 0) return slash;
 	return name.length > SHORT ? name.length - END : 0;
 }

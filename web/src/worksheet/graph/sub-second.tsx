@@ -15,15 +15,15 @@ import {
 } from "../../canvas/subsecond";
 import { quantity } from "../../canvas/ticks";
 import type { SeriesAnswer } from "../../generated/api";
-import { colours } from "../../heatmap/state";
 import { brokenDown } from "../../lib/names";
+import { colours } from "../../lib/theme";
 import { titleOf } from "../../lib/titles";
 import { lengthWords, momentWords, spanWords } from "../times";
 import { reveal } from "./reveal";
 import { stateOf } from "./state";
 import "./sub-second.css";
 import { useAsked, useRested } from "./use-answer";
-import { rate } from "./values";
+import { counted } from "./values";
 
 /** Seconds that are shown at most: the latest of the graph's. */
 const MOST = 3600;
@@ -153,7 +153,7 @@ function Plot({ spec, answer }: { spec: GraphSpec; answer: SeriesAnswer }) {
 			/>
 			<p class="quiet sub-second-words" role="status">
 				{at &&
-					`${momentWords(momentOf(map, at), 1e6, whole.value.from)}: ${value === null ? "nothing recorded" : rate(value, answer.unit)}`}
+					`${momentWords(momentOf(map, at), 1e6, whole.value.from)}: ${value === null ? "nothing recorded" : counted(value, { y: "", weight: map.unit === "B" ? "bytes" : "count" })}`}
 				{first && !last && " · choose the last cell"}
 				{chosen && (
 					<>

@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { cursor, type GraphSpec, hover, spanOf } from "../../api/worksheet";
 import type { Content } from "../../canvas/content";
-import { colours } from "../../heatmap/state";
+import { colours } from "../../lib/theme";
 import { zone } from "../../lib/zone";
 import { alerts } from "../alerts-now";
 import { heightOf } from "../arrangement";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { grouped, quantity, thousands, UNITS, type Unit } from "../../canvas/ticks";
+import { grouped, percent, quantity, thousands, UNITS, type Unit } from "../../canvas/ticks";
 import type { HeatMapGroup } from "../../generated/maps";
 
 /** A value in its readable unit: per second, a level, or a share. */
@@ -56,6 +56,3 @@ export function rowWords(low: number, high: number, unit: Unit, y: string): stri
 	if (high - low <= 1) return quantity(low, unit, 9);
 	return `${quantity(low, unit)} to ${quantity(high, unit)}`;
 }
-
-/** A share with two digits. */
-export const percent = (share: number): string => `${quantity(100 * share, "", 2)} %`;

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import type { Words } from "../../api/question";
 import { add, catalogue, follows, type GraphSpec, whole } from "../../api/worksheet";
-import { quantity } from "../../canvas/ticks";
+import { percent, quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
 import type { HeatMapGroup } from "../../generated/maps";
 import { Choice } from "../../lib/controls";
@@ -15,7 +15,7 @@ import { bounds, rangeSteps } from "./drill";
 import { Drill } from "./list";
 import { type Mark, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
-import { counted, percent, rowWords } from "./values";
+import { counted, rowWords } from "./values";
 import "./who.css";
 
 /** Values of a dimension that are listed. */
@@ -46,8 +46,12 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 	const box = useMemo(() => (mark && unit !== null ? boxWords(mark, unit) : null), [mark, unit]);
 	// no question is sent while a part is being marked
 	const words = useRested(() => box && whoWords(spec, box, moved), REST, [spec, box, moved], Number.POSITIVE_INFINITY);
-	const { found, stale, problem } = useAsked<Who>("who", box && words, 0, true);
-	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words[name] !== value);
+	const same = useAsked<Who>("who", (box && words?.same) ?? null, 0, true);
+	// of all values of a time there is nothing else at that time: the rest of the time shown is compared
+	const alone = same.found !== null && !same.stale && same.found.inside > 0 && same.found.outside === 0;
+	const other = useAsked<Who>("who", (box && alone && words?.shown) || null, 0, true);
+	const { found, stale, problem } = alone ? other : same;
+	const old = stale || !box || !words || Object.entries(box).some(([name, value]) => words.same[name] !== value);
 	if (!mark) return null;
 	const unmark = () => {
 		state.mark.value = null;
@@ -99,7 +103,9 @@ export function WhoIsThis({ spec, map, marks = spec.id, shift = 0 }: Marked) {
 				</button>
 			</div>
 			{problem && <p class="problem">{problem}</p>}
-			{box && !problem && <Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={old} />}
+			{box && !problem && (
+				<Shares spec={spec} mark={mark} unit={map?.unit ?? ""} found={found} stale={old} alone={alone} />
+			)}
 		</section>
 	);
 }
@@ -115,11 +121,19 @@ export function boxWords(mark: Mark, unit: string): Words {
 	};
 }
 
-/** The values of a field among the I/Os that are shown; of a graph that follows, of those shown at the time of the question. */
-function whoWords(spec: GraphSpec, box: Words, moved: number): Words {
+/**
+ * Who issued the marked I/Os, compared with the others of the same time, and with all others that are shown; of a graph that follows, of those
+ * shown at the time of the question. An hour of which a second is marked says what else that hour did, not what makes the marked ones slow.
+ */
+function whoWords(spec: GraphSpec, box: Words, moved: number): { recording: Words[string]; same: Words; shown: Words } {
 	const { recording, statistic, source, from, to } = follows.peek() ? untracked(() => wordsOf(spec)) : wordsOf(spec);
 	const around = (moment: Words[string]) => String(atLeast0(BigInt(String(moment)) + BigInt(Math.round(moved))));
-	return { recording, statistic, source, ...box, around_from: around(from), around_to: around(to), top: MOST };
+	const common = { recording, statistic, source, ...box, top: MOST };
+	return {
+		recording,
+		same: { ...common, around_from: box.from, around_to: box.to },
+		shown: { ...common, around_from: around(from), around_to: around(to) },
+	};
 }
 
 const atLeast0 = (moment: bigint) => (moment < 0n ? 0n : moment);
@@ -142,12 +156,15 @@ function Shares({
 	unit,
 	found,
 	stale,
+	alone,
 }: {
 	spec: GraphSpec;
 	mark: Mark;
 	unit: "ns" | "B" | "";
 	found: Who | null;
 	stale: boolean;
+	/** Whether no other I/O is of the marked time, so that those of other times are compared. */
+	alone: boolean;
 }) {
 	if (!found) return <p class="quiet waiting">Who issued these?</p>;
 	const telling = found.dimensions.filter((each) => each.telling >= TELLING);
@@ -155,8 +172,8 @@ function Shares({
 	return (
 		<div class={stale ? "who-tables stale" : "who-tables"} role="status" aria-busy={stale}>
 			<p>
-				<strong>{sumWords(found.inside, found)}</strong> inside, {sumWords(found.outside, found)} outside of it in the
-				time shown
+				<strong>{sumWords(found.inside, found)}</strong> inside, {sumWords(found.outside, found)}{" "}
+				{alone ? "at the other times shown" : "outside of it at the same time"}
 			</p>
 			{telling.map((dimension) => (
 				<Dimension key={dimension.field} spec={spec} mark={mark} unit={unit} dimension={dimension} />

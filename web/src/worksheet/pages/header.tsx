@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { unreachable } from "../../api/answer-cache";
-import { behind, facts, recording, recordings, sheetName, tick } from "../../api/worksheet";
+import { behind, facts, recording, recordings, SECOND, sheetName, tick } from "../../api/worksheet";
 import { quantity, thousands } from "../../canvas/ticks";
 import { visible } from "../../lib/names";
 import { theme, toggleTheme } from "../../lib/theme";
@@ -9,6 +9,7 @@ import { alerts, alertValue, raised } from "../alerts-now";
 import { opened } from "../dialogs/dialogs";
 import { marks } from "../marks";
 import { choose, offline, refuse, type View, view } from "../session";
+import { lengthWords } from "../times";
 import { shareSheet, sharing } from "./share";
 
 const VIEWS: { view: View; title: string; about: string }[] = [
@@ -128,6 +129,8 @@ function status(): string {
 	const words = [shown.host, `${thousands(sum((now ?? shown).events))} I/Os`];
 	if (now) words.push(`${thousands(sum(now.lost))} lost`, unreachable.value ? "not reached" : now.state);
 	else words.push(lostOf(marks.value.lost));
+	if (now?.live && now.silent_s > 0 && !unreachable.value)
+		words.push(`recorder silent for ${lengthWords(now.silent_s * SECOND)}`);
 	if (now?.live && behind.value > 0)
 		words.push(`begun again after the clock was set back: ${quantity(behind.value, "ns")} before the end`);
 	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));

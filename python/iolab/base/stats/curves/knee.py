@@ -42,7 +42,7 @@ LEAST_LATENCY_RISE = 0.20
 
 
 BEND_LEVEL = 0.05
-"""Above this p value a bend is not told from noise."""
+"""Above this p value a bend cannot be distinguished from noise."""
 
 _DRAWS, _SEED = 20_000, 1011
 _ROUNDING = 1e-9
@@ -221,7 +221,7 @@ def knee_over_repetitions(
 
     Returns:
         NoKnee where fewer than half of the repetitions have one, with the most frequent reason, and
-        where the bend is not told from noise.
+        where the bend cannot be distinguished from noise.
 
     Raises:
         ValueError: as `knee`, or a curve does not have one point per load, or loads do not ascend.

@@ -41,7 +41,7 @@ _STEPS = 8
 
 
 _MOST_ROUNDS = 4
-"""Fits of a slope and of the steps beside it."""
+"""Fits of a slope and of its steps."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ def find_changes(values: Values, *, level: float = 0.05) -> Changes:
     Changes of the mean have p up to `STEP_SHARE` of the level, a trend up to `TREND_SHARE` of it,
     changes of the noise up to the level.
 
-    A trend is a slope beside which steps are searched again. It is reported where it is significant
-    beside these steps, and where both describe the values better than steps alone: by the Bayesian
-    information criterion, with two parameters for each step and one for the slope (Schwarz 1978,
+    A trend is a slope; steps are searched again next to it. It is reported where it is significant
+    next to these steps, and where both describe the values better than steps alone. The Bayesian
+    information criterion decides, with two parameters for each step and one for the slope (Schwarz 1978,
     "Estimating the dimension of a model").
 
     Changes of the noise are those of the mean of |residual|^(2/3), which is nearly normal where
@@ -141,7 +141,7 @@ def find_changes(values: Values, *, level: float = 0.05) -> Changes:
 
 
 def _fit_slope(series: Floats, level: float) -> tuple[Trend, list[int]]:
-    """A slope, and the places of steps beside it. Each is fitted to what the other leaves, until the
+    """A slope, and the places of steps. Each is fitted to what the other leaves, until the
     places stay."""
     line: Floats = slope_of(series) * np.arange(len(series), dtype=np.float64)
     tried: list[list[int]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A steady trend of a series: a slope that lasts over all of its values, beside its steps.
+"""A steady trend of a series: a slope that lasts over all of its values, apart from its steps.
 
 Steps alone do not describe it. A slow decline appears as one or more of them, and a steep one as
 autocorrelation, which widens the noise until no step is significant.

@@ -52,7 +52,11 @@ def cover_sentences(comparisons: Sequence[Comparison]) -> list[Sentence]:
 
 
 def cover(
-    comparisons: Sequence[Comparison], runs: Sequence[Run], cautions: Sequence[Sentence]
+    comparisons: Sequence[Comparison],
+    runs: Sequence[Run],
+    cautions: Sequence[Sentence],
+    *,
+    is_running: bool = False,
 ) -> Cover:
     """The cover of a report.
 
@@ -60,6 +64,7 @@ def cover(
         comparisons: of the metrics that lead the report, with equal axes, in report order.
         runs: all runs, in the order of the payload.
         cautions: what a reader must know before the numbers.
+        is_running: whether the study is being run.
     """
     quantities = quantities_of(comparisons, MOST_CARDS)
     maker = CellMaker(runs)
@@ -74,7 +79,7 @@ def cover(
         cautions = [item for item in cautions if item.code != "verdicts"]
     return Cover(
         title=_title(leading[0]) if leading else "Answer",
-        obstacles=obstacles(comparisons, runs),
+        obstacles=obstacles(comparisons, runs, is_running=is_running),
         cautions=list(cautions),
         cards=cards,
         legend=legend(leading),

@@ -37,14 +37,19 @@ REMEDIES = {
 ELSE = "Read the evidence of such a run."
 
 
-def obstacles(comparisons: Sequence[Comparison], runs: Sequence[Run]) -> list[Obstacle]:
+def obstacles(
+    comparisons: Sequence[Comparison], runs: Sequence[Run], *, is_running: bool = False
+) -> list[Obstacle]:
     """What prevents the comparison of all arms, or of some; empty where each arm has a run that
     counts. Published numbers and results of one arm are no obstacle.
 
     Args:
         comparisons: of the metrics that lead the report.
         runs: all runs.
+        is_running: whether the study is being run: what no arm has yet is to come, no obstacle.
     """
+    if is_running:
+        return []
     if not runs:
         return [
             Obstacle(

@@ -497,8 +497,9 @@ class Tick(VersionedModel):
     """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the
     probe, "ended", or "" of what was not recorded live. now_ns: the end of the newest session, which
     is followed. It is less than last_ns where that session began after the clock was set back. lost,
-    suspended (with the reason): by source, as the recorder says. problem: why it can't be read now,
-    else empty."""
+    suspended (with the reason): by source, as the recorder says. silent_s: for how long a recorder
+    that is there has written nothing, 0 for less than 5 s. problem: why it can't be read now, else
+    empty."""
 
     recording: str
     state: str
@@ -510,6 +511,7 @@ class Tick(VersionedModel):
     lost: dict[str, int]
     suspended: dict[str, str]
     bytes: int | None
+    silent_s: int
     problem: str
 
 

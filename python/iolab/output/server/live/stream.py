@@ -29,7 +29,7 @@ from ..base.models import Problem, Tick
 from ..base.store import Store
 from ..base.thread_pool import Busy, Workers
 from ..queries.answers import ask
-from ..queries.listing import counts, facts_of, status_of_name
+from ..queries.listing import counts, facts_of, is_live, silence, status_of_name
 from ..queries.parameters import (
     DRAWN,
     LINES,
@@ -128,7 +128,7 @@ class Streams:
         """Server-sent events until the service stops. `words`: parameters of each question besides
         statistic and time."""
         before: Any = None
-        quiet = 0
+        quiet = silent_s = 0
         while not self._stopping():
             begun = time.monotonic()
             try:
@@ -140,9 +140,10 @@ class Streams:
                     tick.live,
                     tick.problem,
                 )
-                if state != before or quiet >= _QUIET:
+                # a recorder that is silent is said so each second, by a tick alone
+                if state != before or quiet >= _QUIET or tick.silent_s != silent_s:
                     yield event("tick", tick)
-                    quiet = 0
+                    quiet, silent_s = 0, tick.silent_s
                 if state != before and not tick.problem:
                     for statistic in statistics:
                         yield await self._share_answer(state, recording, statistic, window, words)
@@ -249,6 +250,7 @@ def tick_of(store: Store, name: str) -> Tick:
     facts = facts_of(store, name)
     status = status_of_name(store, name)
     size, suspended = status.get("bytes"), status.get("suspended")
+    members = store.members(name) if facts.live else []
     return Tick(
         recording=name,
         live=facts.live,
@@ -262,6 +264,10 @@ def tick_of(store: Store, name: str) -> Tick:
         suspended={str(key): str(words) for key, words in suspended.items()}
         if isinstance(suspended, dict)
         else {},
+        # of several hosts the one that is silent for the longest time
+        silent_s=max(
+            (silence(store.path(member)) for member in members if is_live(store, member)), default=0
+        ),
         problem=facts.problem,
     )
 

@@ -51,7 +51,7 @@ def who(store: Store, words: Words) -> Who:
 
     The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle.
     Outside is all else that meets the statistic's filters from around_from to around_to, where
-    these are left open of the whole recording.
+    these are left open of the whole recording. Dimensions are in the order of the command `who`.
     """
     request = request_of(store, words)
     statistic = request.statistic
@@ -90,7 +90,9 @@ def who(store: Store, words: Words) -> Who:
         {
             "recording": request.recording,
             "statistic": str(statistic),
-            **shares.as_data(shares_found),
+            **shares.as_data(
+                replace(shares_found, dimensions=tuple(shares.ordered(shares_found.dimensions)))
+            ),
         }
     )
 

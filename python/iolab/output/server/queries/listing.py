@@ -19,6 +19,7 @@ from iolab.recordings.ask.engine.snapshot import covered_spans, snapshot
 from iolab.recordings.ask.fleet import HOST, labels_of, value_of
 from iolab.recordings.ask.language.fields import MAPPED
 from iolab.recordings.store.base.intervals import join
+from iolab.recordings.store.base.lock import LOCK, has_writer
 from iolab.recordings.store.read.folder import Folder
 from iolab.recordings.store.read.trace import Trace
 from iolab.recordings.store.write.ingest import source_of
@@ -41,8 +42,8 @@ from .parameters import Words, recording_of
 
 FILE = "status.json"
 _LARGEST = 1 << 20
-STALE = 30.0
-"""Seconds without a change after which recording has ended, whatever the last session says."""
+SILENT = 5
+"""Seconds without a change from which on a recorder is called silent: it writes every second."""
 
 
 def status_of(directory: Path) -> dict[str, Any]:
@@ -65,16 +66,17 @@ def counts(status: dict[str, Any], name: str) -> dict[str, int]:
     )
 
 
-def changes(directory: Path, *, now: float | None = None) -> bool:
-    """Whether something was written there within `STALE` seconds."""
+def silence(directory: Path, *, now: float | None = None) -> int:
+    """Whole seconds since something was written there; 0 for less than `SILENT`."""
     moment = time.time() if now is None else now
     newest = 0.0
-    for path in (directory / FILE, *(directory / "hot").glob("*")):
+    for path in (directory / FILE, directory / LOCK, *(directory / "hot").glob("*")):
         try:
             newest = max(newest, path.stat().st_mtime)
         except OSError:
             continue
-    return moment - newest < STALE
+    seconds = int(moment - newest) if newest else 0
+    return seconds if seconds >= SILENT else 0
 
 
 def run_facts(results: Path | None) -> dict[str, dict[str, Any]]:
@@ -200,14 +202,14 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
 
 
 def is_live(store: Store, name: str) -> bool:
-    """Whether it is being recorded: its last session has no end, and something was written lately
-    (a writer that was killed left none)."""
+    """Whether it is being recorded: its last session has no end, and its writer is there, however
+    long that has been silent (a writer that was killed left no end)."""
     recording = store.recording(name)
     return recording is not None and _is_live(recording.facts.sessions, store.path(name))
 
 
 def _is_live(sessions: Sequence[Mapping[str, Any]], directory: Path) -> bool:
-    return bool(sessions) and sessions[-1].get("until_ns") is None and changes(directory)
+    return bool(sessions) and sessions[-1].get("until_ns") is None and has_writer(directory)
 
 
 def statistics(store: Store, words: Words) -> Statistics:

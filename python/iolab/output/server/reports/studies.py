@@ -23,6 +23,7 @@ from iolab.base.files import DOCUMENT, read_regular, write_atomically
 from iolab.studies.history.store import start_of
 from iolab.studies.results.evidence.files import RUNS
 from iolab.studies.results.evidence.journal import FILE as JOURNAL
+from iolab.studies.results.evidence.lock import is_locked
 from iolab.studies.results.evidence.manifest import FILE as MANIFEST
 from iolab.studies.results.open.cache import code_key
 from iolab.studies.results.open.multi_host import FILE as HOSTS
@@ -174,7 +175,8 @@ def stamp_of(path: Path) -> str:
         except OSError:
             hosts = []
         stamps += [stamp for host in hosts for stamp in _stamps(host, _STAMPED)]
-    return " ".join(stamps)
+    # a study that is killed stops without a change of its files
+    return " ".join((*stamps, "running" if is_locked(path) else ""))
 
 
 def _stamps(place: str, names: Iterable[str]) -> list[str]:

@@ -128,6 +128,46 @@ def is_written(told: Told) -> bool:
     return True
 
 
+def has_writer(directory: Path) -> bool:
+    """Whether a process writes the recording.
+
+    The holder of its lock counts. The kernel's list of locks may not show it (other PID namespace,
+    overlayfs). Then the process that wrote the lock last counts."""
+    try:
+        descriptor = open_for_reading(directory / LOCK)
+    except (OSError, RefusedFileError):
+        return False
+    try:
+        # asking by flock() would refuse a writer that starts at this moment
+        if holder_of(descriptor):
+            return True
+        pid = read(descriptor, True).pid
+        written_s = os.fstat(descriptor).st_mtime
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(descriptor)
+    if pid is None:
+        return False
+    try:
+        started_s = _start_time(pid)
+    except (OSError, ValueError, IndexError):
+        return False
+    # a process that got the id of an ended writer began after the last line of that
+    return started_s <= written_s + 1
+
+
+def _start_time(pid: int) -> float:
+    """When a process started, in s since 1970 (`proc_pid_stat(5)`: field 22, clock ticks since
+    boot). ValueError for a process that has ended and is not reaped."""
+    # the name may hold spaces and brackets
+    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    if fields[0] in (b"Z", b"X"):
+        raise ValueError("the process has ended")
+    since_boot_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot_s
+
+
 def change_time(lock: int, is_signed: bool) -> int | None:
     """When an older iolab held this lock for the last time, which said so by its time of change;
     None of any other lock."""

@@ -15,7 +15,9 @@ from ..arms import runs_text
 from ..axes import axis_text
 from ..model import CONFOUNDED, NOT_ALTERNATING, TAIL, UNBALANCED
 from ..rules.check import (
+    FAILURES,
     FEW_BLOCKS,
+    LOSSES,
     MISSING,
     NO_BLOCKS,
     NO_LOOK,
@@ -47,6 +49,8 @@ REASONS = {
     ZERO: "a value is zero: no test",
     NO_BLOCKS: "a rule on single blocks needs arms that took turns",
     FEW_BLOCKS: "too few blocks to know the share of bad ones",
+    FAILURES: "the variant lost more runs to errors or missing I/O",
+    LOSSES: "the arms lost different runs",
     NO_LOOK: "the blocks of the first look are not complete",
 }
 """Why a cell has no test, by code."""
@@ -212,6 +216,8 @@ def _count(cell: CellOutcome) -> str:
 
 def _needs(cell: CellOutcome) -> str:
     """What would decide an inconclusive cell."""
+    if cell.reason == FAILURES:
+        return REASONS[FAILURES]
     if cell.outcome != "inconclusive":
         return ""
     unit = _UNITS[cell.unit]

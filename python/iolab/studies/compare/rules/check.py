@@ -67,11 +67,14 @@ LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
+FAILURES, LOSSES = "failures", "losses"
+"""Reasons why a cell that would pass does not: the variant lost more runs to errors or missing I/O
+than the baseline; the arms lost different runs."""
 SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
 NO_BLOCKS, FEW_BLOCKS = "no-blocks", "few-blocks"
-"""Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
-has no noise; a value of zero has no ratio; a history has too few results since its last change; a
-study with sequentially decided blocks has not reached its first look; a rule on single blocks needs
+"""Reasons without a test. The variant lacks the cell; no block counts on both sides; a single block
+has no noise. A value of zero has no ratio; a history has too few results since its last change. A
+study with sequentially decided blocks has not reached its first look. A rule on single blocks needs
 arms that took turns; it has too few blocks."""
 
 
@@ -195,7 +198,7 @@ def judge_runs(
         if more > allowed_failures:
             findings.append(
                 RunFinding(
-                    "failures",
+                    FAILURES,
                     "fail",
                     arm.variant,
                     f"{arm.variant} lost {arm.failures} of {arm.planned} runs to errors or missing I/O, "
@@ -208,7 +211,7 @@ def judge_runs(
         ):
             findings.append(
                 RunFinding(
-                    "losses",
+                    LOSSES,
                     "inconclusive",
                     arm.variant,
                     f"the arms lost different runs: {arm.variant} {len(arm.lost)} of {arm.planned}, "
@@ -226,6 +229,30 @@ def judge_runs(
             RunFinding("suspect", suspect, "", f"{number} of {counted} runs are SUSPECT ({listed})")
         )
     return tuple(findings)
+
+
+def with_findings(
+    rules: Sequence[RuleOutcome], findings: Sequence[RunFinding]
+) -> tuple[RuleOutcome, ...]:
+    """Rules of which no cell passes for a variant that lost runs: the runs that count may be the
+    better ones."""
+    worst: dict[str, RunFinding] = {
+        finding.variant: finding for finding in findings if finding.code in (FAILURES, LOSSES)
+    }
+    return tuple(
+        dataclasses.replace(
+            rule,
+            cells=tuple(
+                dataclasses.replace(
+                    cell, outcome=worst[cell.variant].outcome, reason=worst[cell.variant].code
+                )
+                if cell.outcome == "pass" and cell.variant in worst
+                else cell
+                for cell in rule.cells
+            ),
+        )
+        for rule in rules
+    )
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:
@@ -417,8 +444,9 @@ def check(
             *notes,
             Warning("unmatched", f"{base} lacks cells, which are not checked: {listed}{more}"),
         ]
+    findings = judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect)
     return Check(
-        outcomes,
+        with_findings(outcomes, findings),
         base,
         tuple(compared),
         alpha,
@@ -426,7 +454,7 @@ def check(
         tuple(notes),
         look,
         arms,
-        judge_runs(arms, allowed_failures=allowed_failures, suspect=suspect),
+        findings,
     )
 
 
@@ -604,8 +632,8 @@ def _test_share(
     alpha: float,
     look: Look | None,
 ) -> CellOutcome:
-    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it;
-    or on the worst block, which is a statement on the measured blocks without a test."""
+    """A rule on a percentile of the changes of single blocks, by the share of blocks that break it.
+    Or on the worst block, which is a statement on the measured blocks without a test."""
     share = rule.share
     assert share is not None
     mean = _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)

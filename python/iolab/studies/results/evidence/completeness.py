@@ -8,11 +8,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from iolab.base.errors import ResultsError
 
 from .files import ENVIRONMENT_FILE, profile_directories, read_document, run_directories, run_number
 from .journal import FILE, examine_journal
+from .lock import is_locked
 from .manifest import Manifest
 from .model import NO_PLAN, Run
 
@@ -27,6 +29,8 @@ class Standing:
     Attributes:
         planned: all of them; to_come: those without any evidence yet.
         damaged: changed files about the whole study, as texts.
+        is_running: whether a process writes the study and has runs to come; the run that it
+        executes is one of these.
         unknown: why journals can't be read, so that their planned and missing runs are unknown.
     """
 
@@ -36,14 +40,20 @@ class Standing:
     """Names of runs that the journal says are finished, without evidence."""
     unknown: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    is_running: bool = False
 
     def words(self) -> list[str]:
         """A line for each thing that is missing; none where every planned run is there."""
         lines = []
         if self.to_come:
             present = self.planned - self.to_come - len(self.gone)
+            runs_present = (
+                f"{present} of {self.planned} planned runs {'is' if present == 1 else 'are'} there"
+            )
             lines.append(
-                f"{present} of {self.planned} planned runs {'is' if present == 1 else 'are'} there, {self.to_come} to come: "
+                f"the study is running: {runs_present}, {self.to_come} to come"
+                if self.is_running
+                else f"{runs_present}, {self.to_come} to come: "
                 "iolab run --resume continues a study that ended early"
             )
         if self.gone:
@@ -105,9 +115,26 @@ def standing(directory: Path, manifest: Manifest) -> Standing | None:
         wrong += (
             f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",
         )
+    is_running = is_locked(directory)
+    if is_running:
+        present -= {run_number(name) for name in open_runs(events)}
     missing = [number for number in sorted(planned) if number not in present]
     missing_runs = tuple(finished[number] for number in missing if number in finished)
-    return Standing(len(planned), len(missing) - len(missing_runs), missing_runs, damaged=wrong)
+    to_come = len(missing) - len(missing_runs)
+    return Standing(
+        len(planned), to_come, missing_runs, damaged=wrong, is_running=is_running and to_come > 0
+    )
+
+
+def open_runs(events: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Runs that the journal knows and does not know as ended: they are planned, under way, or were
+    killed."""
+    named: dict[str, bool] = {}
+    for event in events:
+        if isinstance(run := event.get("run"), str):
+            ended = event["event"] in ("finished", "failed", "interrupted")
+            named[run] = ended or (named.get(run, False) and event["event"] != "started")
+    return {run for run, ended in named.items() if not ended}
 
 
 def _of_import(directory: Path, names: Sequence[str]) -> Standing:
@@ -170,4 +197,5 @@ def joined_standing(
             ),
         ),
         tuple(f"{name}: {why}" for name, part in known_parts.items() for why in part.damaged),
+        any(part.is_running for part in known_parts.values()),
     )

@@ -6,12 +6,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from iolab.base.errors import ResultsError
-from iolab.base.files import open_for_writing
+from iolab.base.files import open_for_reading, open_for_writing
 
 from .files import PROFILES, RUNS
 
@@ -31,6 +32,23 @@ def check_free(directory: Path) -> None:
         _take(descriptor, directory)
     finally:
         os.close(descriptor)
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a process writes there. The directory stays as it is."""
+    try:
+        descriptor = open_for_reading(directory / FILE)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextmanager
@@ -70,7 +88,12 @@ def lock(directory: Path) -> Iterator[None]:
 
 def _take(descriptor: int, directory: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # `is_locked` of a reader holds it for microseconds
+            time.sleep(0.05)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).strip()
         by = f" by process {holder.decode()}" if holder.isdigit() else ""

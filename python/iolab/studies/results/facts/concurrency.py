@@ -45,7 +45,7 @@ class Concurrency:
         value: the figure to show the load against; None where it is unknown.
         most: more cannot have been in flight; None where the evidence doesn't rule out any number.
         is_told: whether jobs and depth are both said by the plan, the file or the layout, so that
-        less in flight means time outside I/O. unknown: what the evidence doesn't say, in words;
+        less in flight means time outside I/O. unknown: what the evidence doesn't say, in words,
         empty where it says all. plausible: where an entry has jobs of several sections and the
         depth of one, what the jobs hold if that depth is the largest; None elsewhere.
     """
@@ -72,8 +72,8 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
     """The plan's own figure for a run made here; for another's, what its result proves and what it
     says.
 
-    Proof is: entries of a group that are separate are a thread each; `job_runtime` is the threads'
-    runtimes added up; depths are seen in `iodepth_level`, or requested by the echoed options of a
+    Proof: separate entries of a group are a thread each. `job_runtime` is the sum of the threads'
+    runtimes. Depths are seen in `iodepth_level`, or are requested by the echoed options of a
     single thread. Without proof nothing is too much.
     """
     if facts.plan.status != "imported" or facts.fio is None:

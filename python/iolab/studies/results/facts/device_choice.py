@@ -17,7 +17,7 @@ _NEAR = 0.15
 them."""
 
 _SAME = 0.02
-"""How far the bytes of paths may be from those of their multipath devices, as a share: iostat
+"""How far the bytes of paths may be from those of their multipath devices, as a share. iostat
 rounds, and requests under way at the ends count on one side only."""
 
 _LISTED = 8
@@ -34,9 +34,10 @@ class Devices:
 
 def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
     """The devices that the sums of a run hold: those that its plan names (the target's, or what an
-    import was given), else those that are counted by their names, as `formats.device_names`
-    decides. Where devices of multipath tools moved the same bytes as all disks, the disks are their
-    paths: the devices count instead, each of which is busy once.
+    import was given). Else those that `formats.device_names` counts by their names.
+
+    Where devices of multipath tools moved the same bytes as all disks, the disks are their paths.
+    The devices count instead, each of which is busy once.
     """
     requested = [str(name) for name in plan.extra.get("devices") or ()]
     named = {name: devices[name] for name in devices if name in requested}

@@ -44,7 +44,7 @@ _ONE = 1.1
 @dataclass(frozen=True)
 class DamagedFile:
     """A file of the run that could not be read, with its reason. `is_auxiliary`: not the load's
-    own result, whose numbers are as good without it."""
+    own result, and its numbers are as good without it."""
 
     file: str
     reason: str
@@ -73,7 +73,7 @@ class RunFacts:
 
     Attributes:
         fio, fio_file: the load's own result and the file it came from; None where there is none.
-        pooled: the run's jobs as one: operation to its sums; None where there is no job, or
+        pooled: the run's jobs as one: operation to its sums. None where there is no job, or
         `sections` ran one after another. sections: names of fio's sections where the result holds
         several and the run is none of them; else empty. entries: positions of the run's jobs in the
         file, where it is a section of it; empty where they are all. processes: how many results of
@@ -82,7 +82,7 @@ class RunFacts:
         devices: name to samples, cut to the window, of those that sums over devices hold.
         monitor_files: files that a monitor wrote. monitors: what each of those files holds, a
         device each, within the window. host_busy: share of the time of all the host's CPUs that was
-        busy over the window; None where it was not recorded. series: name to per-second series.
+        busy over the window. None where it was not recorded. series: name to per-second series.
         damaged: files that could not be read. altered: files that describe the run in words, and
         are not as the run left them. environment, reference: this run's host facts and those to
         which they are held (`derive_all`). target: what the target said of the run (`target.json`),
@@ -391,7 +391,7 @@ def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirectio
 
 def effective_depth(options: Mapping[str, str]) -> int | None:
     """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time,
-    `iodepth` otherwise; None where an engine that holds several has no iodepth among them."""
+    `iodepth` otherwise. None where an engine that holds several has no iodepth among them."""
     if (
         options.get("ioengine", "psync") in SYNC_ENGINES
         and options.get("io_submit_mode") != "offload"

@@ -15,13 +15,13 @@ from .base import invalid, note, suspect
 
 class EvidenceGate:
     """INVALID without a readable result of the load, with a damaged file of the load's own
-    numbers, or where one run has sections that ran one after another; SUSPECT where another file was
+    numbers, or where one run has sections that ran one after another. SUSPECT where another file was
     changed, removed or added after the run ended, and where fio wrote a message of trouble
     before its JSON. Damage of other files, such as a monitor's, is a note: their whole readings
     count, and the load's numbers don't depend on them.
 
     fio prints errors of I/O units and "terminating on signal" into the output file ahead of the
-    document (fio issues 731, 2048), so such text means that something happened; its notes,
+    document (fio issues 731, 2048), so such text means that something happened. Its notes,
     progress and normal output don't. Text of other programs (ssh, sudo, a shell) gets there where
     somebody redirects the output of all of them into one file: a note that doesn't blame fio.
     """
@@ -69,7 +69,7 @@ class EvidenceGate:
 
 
 def _messages(leading_text: str, file: str) -> Iterable[Reason]:
-    """What stands before fio's JSON: trouble of fio, its harmless notices, and other text."""
+    """Text before fio's JSON: trouble of fio, its harmless notices, and other text."""
     messages = messages_in(leading_text)
     if messages.trouble:
         text = f"fio wrote text before its JSON: '{messages.trouble[0][:120]}'"

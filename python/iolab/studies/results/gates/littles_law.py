@@ -69,8 +69,8 @@ class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
     L > 1.03 C is a unit or field error: INVALID where C is known, that is planned, or proven by the
-    result itself; a note where syncs make the difference, which engines do beside the I/Os of the
-    depth. L < 0.97 C is time that jobs spend outside I/O: a note. It is SUSPECT only where the mean
+    result itself. A note where syncs make the difference, which engines do in addition to the I/Os
+    of the depth. L < 0.97 C is time that jobs spend outside I/O: a note. It is SUSPECT only where the mean
     latency is at least 100 µs, the run took a second, no option lets fio wait between I/Os or hold
     fewer than its depth (`PACING`, `FILLING`), and neither a job saturates its CPU nor anyone the
     host's, which of an imported run must be known. Of a set of files it is never more than a note:

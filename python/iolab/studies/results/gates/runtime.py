@@ -25,17 +25,17 @@ not end by its size."""
 
 
 ENDS_EARLY = ("latency_target", "exitall", "exit_what", "read_iolog", "fill_device")
-"""fio's options that end a load before its time and size: the search for a depth is over, another
+"""fio's options that end a load before its time and size. The search for a depth is over, another
 job is done, a recording is replayed, the device is full (fio(1))."""
 
 PARTLY = ("offset", "zonesize", "zonerange", "zoneskip")
-"""fio's options by which a job may move less than its size, depending on files whose size the
+"""fio's options by which a job may move less than its size, depending on files of which the size the
 result doesn't say."""
 
 
 class RuntimeGate:
     """INVALID below 98 % of the asked runtime (unless the asked size was done or the steady state
-    reached by then), SUSPECT above 105 % and a second; of a set of files INVALID where it wasn't
+    reached by then), SUSPECT above 105 % and a second. Of a set of files INVALID where it wasn't
     done within the runtime.
 
     A note where the number of I/Os was done (`number_ios`), where an option of fio ends a load

@@ -13,8 +13,11 @@ from iolab.base.metrics import find, sort_key
 from iolab.base.verdict import Level, Reason, Verdict
 from iolab.formats.core.tables import FioOutput
 
-from ..evidence.completeness import Standing, joined_standing, standing
+from ..evidence.completeness import Standing, joined_standing, open_runs, standing
 from ..evidence.files import known_plan, read_environment, run_directories
+from ..evidence.journal import FILE as JOURNAL_FILE
+from ..evidence.journal import examine_journal
+from ..evidence.lock import is_locked
 from ..evidence.manifest import Manifest, read_manifest
 from ..evidence.model import NO_PLAN, Derived, Histogram, Run, Series
 from ..imports.table import published_runs
@@ -67,6 +70,17 @@ class Results:
         )
         self._derived: dict[str, Derived] = {}
         self.runs: list[Run] = self._load(progress, outputs)
+        if not self._parts and is_locked(path) and (path / JOURNAL_FILE).exists():
+            self._omit_open_runs()
+
+    def _omit_open_runs(self) -> None:
+        """Leave out the run that is being executed: half of its evidence would be INVALID. Caches
+        keep it, so that a study that is killed has it with the reason."""
+        try:
+            under_way = open_runs(examine_journal(self.path)[0])
+        except ResultsError:
+            return  # `standing` says so
+        self.runs = [run for run in self.runs if run.id not in under_way]
 
     def _load(
         self, progress: Progress | None, outputs: Mapping[str, FioOutput] | None

@@ -15,7 +15,7 @@ from iolab.base.files import EVIDENCE, is_foreign, read_regular
 from iolab.base.integrity import FileDigest, Finding, Progress, Verification, has_own_digest
 from iolab.base.untrusted_text import parse_json
 
-from ..evidence.completeness import standing
+from ..evidence.completeness import open_runs, standing
 from ..evidence.files import (
     ENVIRONMENT_FILE,
     PLAN_FILE,
@@ -160,7 +160,9 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
         for name in (progress.gone if progress is not None else ())
     ]
     try:
-        unfinished = _open_runs(part)
+        unfinished = open_runs(
+            examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []
+        )
     except ResultsError:
         unfinished = set()  # a finding of its own
     for run_dir in (*run_directories(part), *profile_directories(part)):
@@ -168,18 +170,6 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
     if manifest is not None and manifest.origin != "table":
         checks += _caches(part, below)
     return checks, findings
-
-
-def _open_runs(part: Path) -> set[str]:
-    """Runs that the journal knows and does not know as ended: they are under way, or were
-    killed."""
-    events = examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []
-    named = {str(event.get("run")) for event in events}
-    return named - {
-        str(event.get("run"))
-        for event in events
-        if event["event"] in ("finished", "failed", "interrupted")
-    }
 
 
 def _run_checks(part: Path, run_dir: Path, below: str, unfinished: set[str]) -> Iterator[_Check]:
