@@ -4,6 +4,7 @@ charts as the command line."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -457,6 +458,15 @@ def open_results(
             place = place.parent
         if is_results(place) or any(map(is_results, place.glob("*/"))):
             return Opened(place, progress=progress)
+    for place in places:
+        if (place / "history.json").is_file() and not is_results(place):
+            path_word = shlex.quote(str(place))
+            raise UsageError(
+                "a history of results, not results",
+                where=place,
+                hint=f"iolab view {path_word} shows it in a browser, "
+                f"iolab history show --history {path_word} here",
+            )
     folder = next((place for place in places if is_results(place)), None)
     if folder is not None:
         raise UsageError(

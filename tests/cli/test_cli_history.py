@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iolab.base.errors import UsageError
 from iolab.cli.main import run
 from iolab.studies.history.store import History
 from support.fio_files import job, output
@@ -195,3 +196,14 @@ def test_an_entry_that_the_index_lacks_is_read(made: Path, tmp_path: Path) -> No
     assert history("add", str(late), "--history", str(directory)) == 0
     (directory / "index.parquet").write_bytes(index)
     assert len(History(directory).series("write.iops")[0].entries) == STUDIES + 1
+
+
+@pytest.mark.parametrize("command", ["report", "show"])
+def test_a_history_given_as_results_names_the_commands_that_show_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "history.json").write_text('{"schema": 1, "entries": []}')
+    assert run([command, str(tmp_path)]) == UsageError.exit_code
+    error = capsys.readouterr().err
+    assert f"iolab view {tmp_path}" in error
+    assert f"iolab history show --history {tmp_path}" in error

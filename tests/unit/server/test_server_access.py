@@ -67,6 +67,16 @@ def test_no_or_a_wrong_token_is_401_on_every_path(
         assert answer.json()["error"].startswith("the token")
 
 
+@pytest.mark.parametrize("page", ["/", "/start", "/fleet", "/worksheet"])
+def test_each_page_takes_the_token_and_leads_to_itself(
+    anyone: TestClient, door: Door, page: str
+) -> None:
+    wrong = anyone.get(f"{page}?token=wrong")
+    assert (wrong.status_code, "set-cookie" in wrong.headers) == (401, False)
+    first = anyone.get(f"{page}?token={door.token}&seconds=60")
+    assert (first.status_code, first.headers["location"]) == (303, f"{page}?seconds=60")
+
+
 def test_the_token_comes_once_in_the_address_then_a_cookie(anyone: TestClient, door: Door) -> None:
     first = anyone.get(f"/?token={door.token}&seconds=60")
     assert (first.status_code, first.headers["location"]) == (303, "/?seconds=60")

@@ -13,6 +13,7 @@ import pytest
 
 from iolab.base.errors import UsageError
 from iolab.cli.main import run
+from iolab.cli.query.odd import _lines
 from iolab.output.server.base.models import Odd
 from iolab.output.server.base.store import Store
 from iolab.output.server.queries.drill import odd as answer_odd
@@ -342,3 +343,16 @@ def test_the_service_gives_the_same(tmp_path: Path) -> None:
 )
 def test_subjects_are_singular_or_plural(field: str, values: tuple[str, ...], words: str) -> None:
     assert subject_words(Subject(field, values)) == words
+
+
+@pytest.mark.parametrize(
+    ("quantity", "statistic", "has_share"),
+    [("value", "cpu.utilization", False), ("rate", "io.ops[device]", True)],
+)
+def test_a_counter_has_no_share_of_the_ios(quantity: str, statistic: str, has_share: bool) -> None:
+    subject = Subject("device", ("sda",))
+    change = Change(quantity, parse(statistic), 2.0, 0.0001, 0.51, 1.0, False)
+    oddity = Oddity(subject, (change,), 0, 10**9, False)
+    answer = Oddities((oddity,), (0, 1), (0, 2), 10**9, 1)
+    lines = _lines("rec", answer, [Statement(oddity, (), "it changed")])
+    assert ("51 % of the I/Os" in lines[-1]) == has_share

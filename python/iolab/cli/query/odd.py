@@ -112,11 +112,12 @@ def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
         times = f"{2 ** abs(change.octaves):.3g} times {'more' if change.octaves > 0 else 'less'}"
         if change.quantity in ("latency", "size", "offset"):
             times = f"{abs(change.octaves):.2g} octaves apart"
+        # the weight of a counter ranks it, and is no share of I/Os
+        share = "" if change.quantity == "value" else f", {100 * change.share:.3g} % of the I/Os"
         q = "q < 0.001" if change.q < 0.001 else f"q = {change.q:.2g}"
         lines.append(
             visible(
-                f"   {statistic_of(change, statement.oddity.subject)}: {times}, {q}, "
-                f"{100 * change.share:.3g} % of the I/Os{also}"
+                f"   {statistic_of(change, statement.oddity.subject)}: {times}, {q}{share}{also}"
             )
         )
     return [*lines, *(f"note: {note}" for note in found.notes)]

@@ -2,8 +2,8 @@
 """Who is let in: the right token, the right host name, no other site's page. The outermost layer,
 before anything else looks at a request.
 
-The token comes once in the address (`/?token=...`), which is answered with a cookie and the address
-without it; programs send it as `Authorization: Bearer`. Against pages of other sites: the cookie is
+The token comes once in the address of a page (`/worksheet?token=...`), which is answered with a
+cookie and the address without it; programs send it as `Authorization: Bearer`. Against pages of other sites: the cookie is
 SameSite=Strict, `Origin` and `Sec-Fetch-Site` must not be foreign, and `Host` must be a name of
 this service, so that no other host name that points here is served. What changes something
 needs more than the cookie: an `Origin` or `Sec-Fetch-Site` that says that the page itself asks.
@@ -40,6 +40,8 @@ _HEADERS = [
 
 LONGEST_HEAD = 16 * 1024
 """Bytes of a request's head; more are refused."""
+_PAGES = ("/", "/start", "/fleet", "/worksheet")
+"""Pages whose address takes the token; the redirect leads to the same page."""
 _READS = ("GET", "HEAD")
 """Methods that change nothing; which others a path has, its route says."""
 
@@ -165,10 +167,11 @@ class Guard:
         )
         if not own or (site not in ("none", "same-origin") and not leads):
             return 403, "requests of other sites are refused", []
-        if scope["path"] == "/" and scope["method"] == "GET":
+        if scope["path"] in _PAGES and scope["method"] == "GET":
             token_and_rest = _with_token(scope["query_string"])
             if token_and_rest is not None and self._door.knows_token(token_and_rest[0]):
-                place = f"/?{urlencode(token_and_rest[1])}" if token_and_rest[1] else "/"
+                query = f"?{urlencode(token_and_rest[1])}" if token_and_rest[1] else ""
+                place = f"{scope['path']}{query}"
                 return (
                     303,
                     "",
