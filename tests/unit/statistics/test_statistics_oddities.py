@@ -356,3 +356,22 @@ def test_a_counter_has_no_share_of_the_ios(quantity: str, statistic: str, has_sh
     answer = Oddities((oddity,), (0, 1), (0, 2), 10**9, 1)
     lines = _lines("rec", answer, [Statement(oddity, (), "it changed")])
     assert ("51 % of the I/Os" in lines[-1]) == has_share
+
+
+def test_own_processes_are_left_out_and_counted(tmp_path: Path) -> None:
+    def own_burst(event: Event) -> Event:
+        is_moved = event.offset is not None and event.offset % (3 * 4096) == 0
+        return changed(event, process="iolab", file="/rec") if is_moved else event
+
+    trace = trace_of(events_with(own_burst), tmp_path / "t.csv")
+    recording = recording_of(trace, tmp_path / "rec", parts=2)
+    for is_own_included in (False, True):
+        result = oddities(recording, ends=bounds(trace), is_own_included=is_own_included)
+        processes = {
+            value
+            for oddity in result.oddities
+            if oddity.subject.field == "process"
+            for value in oddity.subject.values
+        }
+        assert ("iolab" in processes) == is_own_included
+        assert any("own processes" in note for note in result.notes) != is_own_included

@@ -143,3 +143,35 @@ def test_what_who_refuses(
     captured = capsys.readouterr()
     assert message in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_own_processes_are_left_out_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["time:ms,latency:us,op,process"]
+    for place in range(1000):
+        lines.append(f"{place},100,read,app")
+        if place % 10 == 0:
+            lines.append(
+                f"{place},{9000 if place % 20 else 8000},write,{'iolab' if place % 20 else 'dd'}"
+            )
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    assert run(["import", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r")]) == 0
+    capsys.readouterr()
+
+    def who(*options: str) -> tuple[list[str], list[str]]:
+        assert run(["who", str(tmp_path / "r"), *options, "--format", "json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        [process] = [item for item in document["dimensions"] if item["field"] == "process"]
+        return sorted(item["value"] for item in process["values"]), document["notes"]
+
+    names, notes = who("--range", "5ms..")
+    assert names == ["app", "dd"]
+    assert any(note.startswith("50 I/Os of iolab's own processes are left out") for note in notes)
+    for options in (
+        ("--range", "5ms..", "--all"),
+        ("io.ops[process=iolab,dd,app]", "--range", "5ms.."),
+    ):
+        names, notes = who(*options)
+        assert "iolab" in names
+        assert not any("own processes" in note for note in notes)

@@ -36,10 +36,21 @@ if TYPE_CHECKING:
     metavar="FROM..TO",
     help="Compare with this quiet time instead; both ends written as --from.",
 )
+@click.option(
+    "--all",
+    "is_own_included",
+    is_flag=True,
+    help="Include iolab's own processes (recorder, probe).",
+)
 @format_option("text", "json")
 @names_option
 def command(
-    path: Path, start: str | None, end: str | None, against: str | None, style: str
+    path: Path,
+    start: str | None,
+    end: str | None,
+    against: str | None,
+    is_own_included: bool,
+    style: str,
 ) -> None:
     """Find what is odd: which device, process, file, client or operation differs most from the
     minutes before, in which statistic, and since when.
@@ -55,7 +66,13 @@ def command(
     opened = open_path(path)
     looked_at = span_of([opened], start, end)
     quiet = None if against is None else _quiet(opened, against)
-    odd = oddities(opened, looked_at=looked_at, against=quiet, ends=_ends(opened))
+    odd = oddities(
+        opened,
+        looked_at=looked_at,
+        against=quiet,
+        ends=_ends(opened),
+        is_own_included=is_own_included,
+    )
     stated = statements(opened, odd)
     if style == "json":
         from iolab.recordings.ask.odd_words import as_data

@@ -83,6 +83,12 @@ class Selection:
 @span_options
 @click.option("--top", type=click.IntRange(min=1), help="Values of a field. Default: 5 in text.")
 @click.option("--source", metavar="NAME", help="What answers: block, syscall, fio...")
+@click.option(
+    "--all",
+    "is_own_included",
+    is_flag=True,
+    help="Include iolab's own processes (recorder, probe).",
+)
 @format_option("text", "csv", "json")
 @columns_option
 @engine_option
@@ -96,6 +102,7 @@ def command(
     end: str | None,
     top: int | None,
     source: str | None,
+    is_own_included: bool,
     style: str,
     columns: str | None,
 ) -> None:
@@ -116,6 +123,8 @@ def command(
     if share is not None and values is not None:
         raise UsageError("--slowest cannot be combined with --range", hint="omit one of the two")
     part = parse_percent(share or "1%")
+    # a condition on the process names what is looked for
+    is_own_included |= statistic is not None and "process" in statistic
     if is_fleet(path):
         if columns is not None:
             raise UsageError("several recordings have no --columns", where=path, hint="omit it")
@@ -152,6 +161,7 @@ def command(
                 map_of(parsed),
                 selection.rectangle,
                 during=None if selection.slow is None else selection.slow.columns,
+                is_own_included=is_own_included,
                 source=source,
                 top=top or TOP,
             )
@@ -177,6 +187,7 @@ def command(
                 filters=parsed.filters,
                 entry=parsed.entry,
                 during=None if selection.slow is None else selection.slow.columns,
+                is_own_included=is_own_included,
                 source=source,
                 top=top or TOP,
             )

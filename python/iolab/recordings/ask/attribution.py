@@ -32,6 +32,10 @@ TOP = 50
 FIRST, LAST = ("process", "file", "device", "client"), ("error", "flags")
 """Fields that come first and last: what can be acted on, and what needs an explanation."""
 
+OWN = ("iolab", "iolab-probe")
+"""Names of iolab's own processes: the recorder, the service and commands; the probe. What they do is
+not what is looked for, unless it is named."""
+
 FAMILY = ("process", "pid", "thread")
 """A field and its parts, which separate at least as much as the field itself."""
 
@@ -117,6 +121,7 @@ def who(
     entry: Entry | str = "io.ops",
     around: tuple[int | None, int | None] = (None, None),
     during: Columns | None = None,
+    is_own_included: bool = True,
     source: str | None = None,
     top: int = TOP,
 ) -> Who:
@@ -124,7 +129,8 @@ def who(
     against outside.
 
     Outside is all else of the time `around` that meets the conditions; with `during`, inside and
-    outside are of these columns of time alone.
+    outside are of these columns of time alone. Without `is_own_included`, I/Os of iolab's own
+    processes are neither inside nor outside; a note has their number.
 
     Args:
         y: latency, queue, offset or size. filters: conditions on inside and outside
@@ -161,6 +167,9 @@ def who(
     def read(open_events: OpenEvents) -> Who:
         if during is not None:
             open_events = replace(open_events, conditions=(*open_events.conditions, during.sql))
+        # a trace is read once, and is not of iolab's making
+        if not is_own_included and "process" in of.filters and isinstance(events, Recording):
+            open_events = _without_own(open_events)
         rows = _ask(open_events, y, rectangle, of, fields)
         values = _values(fields, rows)
         of_disks = DiskGroups.of(open_events.events, places, around)
@@ -170,6 +179,31 @@ def who(
         return _answer(y, of, rectangle, open_events.source, values, without, notes, top)
 
     return scan(events, question, conditions, read)
+
+
+def _without_own(events: OpenEvents) -> OpenEvents:
+    column = field_of("process").column
+    names = ", ".join(f"'{name}'" for name in OWN)
+    own = f"{column} IS NOT NULL AND {column} IN ({names})"
+    sums = events.engine.ask(
+        f"SELECT {BY} CAST(coalesce(sum(count), 0) AS BIGINT) AS n FROM events "
+        f"{where_all((*events.conditions, own))}",
+        events.bound,
+    )
+    count = int(int64s(sums["n"]).sum())
+    if not count:
+        return events
+    note = f"{print_count(count)} of iolab's own processes are left out (--all includes them)"
+    return replace(
+        events,
+        conditions=(*events.conditions, f"NOT ({own})"),
+        notes=(*events.notes, note),
+    )
+
+
+def print_count(count: int) -> str:
+    """`1 I/O`, `12 345 I/Os`."""
+    return f"{count:,} I/O{'' if count == 1 else 's'}".replace(",", " ")
 
 
 def joined_who(parts: Sequence[tuple[str, Who]], top: int = TOP) -> Who:

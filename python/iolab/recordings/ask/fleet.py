@@ -276,6 +276,7 @@ def who_of_fleet(
     *,
     around: tuple[int | None, int | None] = (None, None),
     during: Columns | None = None,
+    is_own_included: bool = True,
     source: str | None = None,
     top: int,
 ) -> Who:
@@ -292,6 +293,7 @@ def who_of_fleet(
             entry=asked.statistic.entry,
             around=around,
             during=during,
+            is_own_included=is_own_included,
             source=source,
             top=MOST_VALUES,
         ),

@@ -24,6 +24,7 @@ from iolab.base.stats.series.sustained_change import LEAST_QUIET, sustained_chan
 
 from ..store.read.recording import Recording
 from ..store.read.trace import STDIN, Trace
+from .attribution import OWN
 from .available import Available, available
 from .odd_series import (
     DIMENSIONS,
@@ -126,6 +127,7 @@ def oddities(
     looked_at: tuple[int | None, int | None] = (None, None),
     against: Span | None = None,
     ends: Span,
+    is_own_included: bool = False,
 ) -> Oddities:
     """What differs most.
 
@@ -133,7 +135,8 @@ def oddities(
         looked_at: from and until (ns), None where left open. An odd part ends after `from`. It is
         compared with up to five minutes before it. If nothing is before it, it is compared with the
         time before the strongest change. Both open: the last ten minutes. against: a quiet time to
-        compare with. ends: (first, last) ns of what was recorded.
+        compare with. ends: (first, last) ns of what was recorded. is_own_included: whether iolab's
+        own processes are subjects; else a note has the number of their series.
     UsageError where too little time is there to compare with.
     """
     if isinstance(events, Trace) and events.path == STDIN:
@@ -152,6 +155,8 @@ def oddities(
     counted = _counter_timeline(timeline)
     if counted is not None:
         series += series_of_counters(Measures(frozen, counted), facts)
+    own = [] if is_own_included else [item for item in series if _is_own(item.subject)]
+    series = [item for item in series if is_own_included or not _is_own(item.subject)]
     _judge(series)
     findings = _attribute([subject_series for subject_series in series if _is_odd(subject_series)])
     oddities = [_refine(measures, finding, timeline) for finding in findings]
@@ -161,8 +166,18 @@ def oddities(
         (timeline.begin(timeline.least_past), timeline.spans[-1][1]),
         timeline.interval_ns,
         len(series),
-        () if any(fact.entry.name.startswith(LAYERS) for fact in facts) else (_NO_EVENTS,),
+        (
+            *(() if any(fact.entry.name.startswith(LAYERS) for fact in facts) else (_NO_EVENTS,)),
+            *((f"{len(own)} series of iolab's own processes are left out",) if own else ()),
+        ),
     )
+
+
+def _is_own(subject: Subject) -> bool:
+    """Whether it is iolab's own processes alone."""
+    named = [value for field, value in subject.aliases if field == "process"]
+    named += subject.values if subject.field == "process" else ()
+    return bool(named) and set(named) <= set(OWN)
 
 
 def _quiet_span(timeline: Timeline, oddities: Sequence[Oddity]) -> Span:
