@@ -41,7 +41,7 @@ _HEADERS = [
 LONGEST_HEAD = 16 * 1024
 """Bytes of a request's head; more are refused."""
 _PAGES = ("/", "/start", "/fleet", "/worksheet")
-"""Pages whose address takes the token; the redirect leads to the same page."""
+"""Pages of which the address takes the token; the redirect leads to the same page."""
 _READS = ("GET", "HEAD")
 """Methods that change nothing; which others a path has, its route says."""
 

@@ -66,10 +66,8 @@ def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
 
 def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], list[int]]:
     """Events in order, the numbers of lines that are as a kill leaves them, and of those that are
-    damaged, or missing before one.
-
-    Lines without a checksum are of an older iolab, and come before all that have one. ResultsError
-    where there is no journal.
+    damaged, or missing before one. A line without a checksum is damaged. ResultsError where there is
+    no journal.
     """
     path = directory / FILE
     try:
@@ -81,32 +79,20 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
     events: dict[int, dict[str, Any]] = {}
     torn: list[int] = []
     damaged: list[int] = []
-    unchecked: list[int] = []
-    older: list[int] = []
-    first, shift = "", 0
+    shift = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         event, stated = _event(line)
-        if event is None:
+        if event is None or stated is None:
             (damaged if line.endswith(b"}") else torn).append(number)
             continue
         if torn and torn[-1] == number - 1 and event["event"] not in _GO_ON:
             damaged.append(torn.pop())  # a kill is followed by another attempt
         events[number] = event
-        if stated is None:
-            unchecked.append(number)
-            continue
-        if not first:
-            first, older = event["event"], list(unchecked)
         if stated - number != shift:
             damaged.append(number)
             shift = stated - number
-    if first:
-        wrong = [number for number in unchecked if number not in older or first not in _GO_ON]
-        damaged += wrong
-        for number in wrong:
-            del events[number]
     return list(events.values()), torn, sorted(damaged)
 
 
