@@ -605,3 +605,10 @@ def test_observations_name_their_source(tmp_path: Path) -> None:
     )
     assert latency.source_value == pytest.approx(1e6)
     assert observed["littles_law"].value == pytest.approx(1.0)
+
+
+def test_normal_output_of_preparing_files_is_no_result_of_a_run_made_here(tmp_path: Path) -> None:
+    text = "j: (g=0): rw=write, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\nStarting 1 process\n"
+    result = derived(tmp_path, output(job()), PLAN, prepare_txt=text, layout_txt=text)
+    assert result.verdict.level is Level.OK
+    assert not any("prepare.txt" in reason.text for reason in result.verdict.reasons)

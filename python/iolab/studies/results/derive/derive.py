@@ -250,7 +250,8 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             _take(read, file, output, plan)
             continue
         name = detect(data, file)
-        if name is None:
+        # a run made here has its result as JSON; normal output is that of laying out or preparing files
+        if name is None or (name == "fio-text" and plan.status != "imported"):
             continue
         try:
             table = registry.load("format", name)().read(data, file)
