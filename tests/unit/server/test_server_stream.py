@@ -122,7 +122,10 @@ def test_a_stopped_recorder_is_silent_and_a_killed_one_has_ended(
     if not lists_locks:
         monkeypatch.setattr(lock, "holder_of", lambda _: "")
     path = tmp_path / "live"
-    with subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) as writer:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, env=environment
+    ) as writer:
         try:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"written\n"

@@ -40,6 +40,13 @@ _STOP_LOOK, _STOP_AFTER = 0.5, 5.0
 """Seconds between looks at whether to stop, and that a command has in any case."""
 
 
+def _open_output(path: Path) -> int:
+    """A file for the output of a program; /dev/null, which is no regular file, for none."""
+    if path == Path(os.devnull):
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    return open_for_writing(path, _NEW)
+
+
 class LocalOptions(Options):
     """The local host has nothing to choose."""
 
@@ -136,8 +143,8 @@ class LocalHost:
             for folder in folders:
                 (cwd / folder).mkdir(exist_ok=True)
             with (
-                os.fdopen(open_for_writing(stdout, _NEW), "wb") as out,
-                os.fdopen(open_for_writing(stderr, _NEW), "wb") as err,
+                os.fdopen(_open_output(stdout), "wb") as out,
+                os.fdopen(_open_output(stderr), "wb") as err,
             ):
                 popen = subprocess.Popen(
                     list(command),
