@@ -63,8 +63,8 @@ def add(
     """Keep statistics from now on, and with `backfill` of all that the recording still has. Times
     are on the recording's clock.
 
-    `until_ns`: when they pause of themselves, None for never. One that was added in the same way
-    and is not done (killed, full disk) is continued.
+    `until_ns`: when they pause of themselves, None for never. A statistic is continued if it was
+    added in the same way and the command ended early (killed, full disk).
     UsageError where one has no such name or is kept already, or the recording was imported.
     """
     must_age(directory)
@@ -456,7 +456,7 @@ def _is_behind(directory: Path, wanted: Definition, kept: Kept) -> bool:
 
 
 def _is_unfinished(directory: Path, wanted: Definition, state: State | None) -> bool:
-    """Whether it was not taken up yet, or some of what it is to be made of is not in."""
+    """Whether a statistic was not accepted yet, or sealed segments of its backfill are missing."""
     kept = None if state is None else state.statistics.get(wanted.statistic)
     if kept is None or kept.added_ns != wanted.added_ns:
         return True
