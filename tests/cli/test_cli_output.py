@@ -273,3 +273,28 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
         r"iolab \d+\.\d+\.\d+(, commit [0-9a-f]{12}\+?)?, (no probe|probe \S+ \(sha256 [0-9a-f]{12}\))$",
         text_of(capsys, "--version").strip(),
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["show"], ["compare"], ["check", "--rule", "read.iops >= -5 %"]],
+    ids=lambda command: command[0],
+)
+def test_json_has_no_number_that_is_not_finite(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, results = tmp_path / "table.csv", str(tmp_path / "r")
+    rows = [
+        f"{variant},{load},read.iops,1000,1/s\n"
+        for load in ("nan", "inf", "1.5")
+        for variant in ("old", "new")
+    ]
+    table.write_text("".join(["variant,load,metric,value,unit\n", *rows]))
+    assert run(["import", "--table", str(table), "-o", results]) == 0
+    capsys.readouterr()
+    run([command[0], results, *command[1:], "--format", "json"])
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    assert json.loads(capsys.readouterr().out, parse_constant=refuse)["schema"] == 1

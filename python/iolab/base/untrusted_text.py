@@ -9,9 +9,10 @@ Everywhere the same characters are escaped, those that `str.isprintable` refuses
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -100,6 +101,24 @@ def parse_json(data: bytes | str, *, shared: bool = False) -> Any:
         return _writable(value) if halves else value
     except RecursionError:
         raise ValueError("lists and objects are nested too deep") from None
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """A JSON document for programs (RFC 8259): numbers that are not finite are null, which JSON
+    has no other word for; what JSON does not know is written as text."""
+    try:
+        return json.dumps(value, indent=indent, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        finite = _finite(value)
+        return json.dumps(finite, indent=indent, ensure_ascii=False, default=str, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(member) for name, member in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _share_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ killed, damaged or pushed at the same time."""
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -11,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -409,13 +410,25 @@ def test_a_missing_data_file_is_said_in_one_line(tmp_path: Path, archive: Archiv
     assert not (tmp_path / "back").exists()
 
 
-def test_metadata_of_a_table_that_is_missing_is_said_in_one_line(
-    tmp_path: Path, archive: Archive
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "{",
+        lambda text: json.dumps({**json.loads(text), "properties": None}),
+        lambda text: json.dumps({**json.loads(text), "properties": 5}),
+        lambda text: json.dumps({**json.loads(text), "schemas": None}),
+        lambda text: json.dumps([text]),
+        lambda text: "5",
+    ],
+    ids=["cut", "no-properties", "number", "no-schemas", "list", "scalar"],
+)
+def test_damaged_metadata_of_a_table_is_said_in_one_line(
+    tmp_path: Path, archive: Archive, damage: Callable[[str], str]
 ) -> None:
     record(tmp_path / "rec", segments=1)
     push(tmp_path / "rec", archive)
     for file in Path(archive.url).rglob("*.metadata.json"):
-        file.write_text("{")
+        file.write_text(damage(file.read_text()))
     with pytest.raises(ResultsError) as error:
         Archive.open(archive.url).recordings()
     assert "\n" not in str(error.value)

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from iolab.base.untrusted_text import (
     html,
+    json_text,
     markdown,
     page_json,
     parse_json,
@@ -30,6 +33,25 @@ def test_a_terminal_gets_nothing_that_it_obeys(text: str) -> None:
     assert all(line.isprintable() for line in visible_json(document).split("\n"))
     assert json.loads(visible_json(document)) == json.loads(document)
     assert writable(text).encode().decode() == writable(text)
+
+
+def test_numbers_that_are_not_finite_are_null_in_json() -> None:
+    value = {
+        "a": math.nan,
+        "b": [1.5, (math.inf, {"c": -math.inf})],
+        "d": np.float64("nan"),
+        "e": 2,
+    }
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    assert json.loads(json_text(value), parse_constant=refuse) == {
+        "a": None,
+        "b": [1.5, [None, {"c": None}]],
+        "d": None,
+        "e": 2,
+    }
 
 
 @given(st.text(max_size=30))

@@ -340,6 +340,8 @@ def test_an_error_in_one_job_and_failed_ios_are_told() -> None:
         b"[" * 100_000,
         b'{"a":' * 100_000,
         b'{"jobs": [], "a": ' + b"9" * 5000 + b"}",
+        b'{"jobs": [{"job options": {"iodepth": "' + b"9" * 309 + b'"}}]}',
+        b'{"global options": {"size": "' + b"9" * 5000 + b'k"}, "jobs": []}',
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(data: bytes, golden: Golden) -> None:

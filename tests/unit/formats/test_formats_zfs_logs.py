@@ -335,3 +335,13 @@ def test_what_real_releases_wrote(release: str) -> None:
     arc = real("arcstats").columns
     assert arc["arc.hit_ratio"][0] > 0.9
     assert "l2arc.headers" in arc
+
+
+def test_a_count_beyond_64_bits_is_damage() -> None:
+    def reading(count: int) -> str:
+        return "pool\ttp\n\ntp\n2047" + f"\t{count}" * 11 + "\n"
+
+    counts = (0, 5, 2**64 - 1, 2**64)
+    table = read("zpool-latency", log("zpool-latency", *map(reading, counts), end="end\n"))
+    assert [next(iter(table.total(*key).values())) for key in table.histograms] == [2**64 - 1] * 11
+    assert table.damaged

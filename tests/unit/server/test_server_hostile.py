@@ -155,6 +155,29 @@ def test_thousands_of_requests_at_once(served: Served) -> None:
     still_serves(listener)
 
 
+def test_complete_requests_beyond_the_places_are_refused_and_not_reset(served: Served) -> None:
+    connections, listener = 450, served()
+    request = (
+        f"GET /api/v1/query?recording=rec&statistic=io.ops[device] HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
+        f"Authorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+    ).encode()
+
+    async def ask() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.door.port)
+        writer.write(request)
+        try:
+            return (await asyncio.wait_for(reader.read(), PATIENCE))[9:12]
+        finally:
+            writer.close()
+
+    async def all_of_them() -> list[bytes | BaseException]:
+        return await asyncio.gather(*(ask() for _ in range(connections)), return_exceptions=True)
+
+    answers = Counter(map(repr, asyncio.run(all_of_them())))
+    assert set(answers) == {"b'200'", "b'503'"}, answers
+    still_serves(listener)
+
+
 def document_sent(
     listener: Listener, framing: str, more: bytes = b"", size: int = 10 << 20
 ) -> tuple[int, bytes]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -387,3 +388,35 @@ def test_a_limit_of_time_leaves_the_rest_to_the_next_change(tmp_path: Path) -> N
     assert "keep resume" in row["why"]
     row = manage.resume(path, [NAME], work_s=60)[0]
     assert (row["state"], row["why"], row["segments"]) == ("kept", "", 3)
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+def test_what_was_ended_before_it_was_done_is_added_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backfill: bool
+) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, "look", full_disk)
+        with pytest.raises(OSError, match="full"):
+            manage.add(path, [NAME], backfill=backfill)
+    assert manage.list_kept(path)[0]["state"] == "pending"
+    with pytest.raises(UsageError, match="kept already"):
+        manage.add(path, [NAME], backfill=not backfill)
+    row = manage.add(path, [NAME], backfill=backfill)[0]
+    assert row["state"] == ("kept" if backfill else "waiting")
+    assert row["segments"] == (3 if backfill else 0)
+    with pytest.raises(UsageError, match="kept already"):
+        manage.add(path, [NAME], backfill=backfill)
+
+
+def test_a_backfill_that_ran_out_of_time_is_continued_by_the_same_command(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    make(path, [], segments=3)
+    assert manage.add(path, [NAME], backfill=True, work_s=0)[0]["state"] == "pending"
+    row = manage.add(path, [NAME], backfill=True)[0]
+    assert (row["state"], row["segments"]) == ("kept", 3)
+
+
+def full_disk(keeper: Keeper) -> None:
+    raise OSError(errno.ENOSPC, "the disk is full")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from iolab.base.untrusted_text import json_text, visible
 
 from .options import Decorated
 from .output import say, tell, tell_as
@@ -278,7 +279,7 @@ def _tell_hosts(
     hosts = sorted(answers, key=lambda host: (-size(host), host))
     if style == "json":
         data = [{field: host, **as_data(asked.statistic, answers[host], top)} for host in hosts]
-        text = json.dumps({"schema": 1, "kind": "hosts", "hosts": data}, ensure_ascii=False)
+        text = json_text({"schema": 1, "kind": "hosts", "hosts": data})
         tell_as(style, f"{text}\n")
     elif style == "csv":
         import csv
@@ -300,7 +301,6 @@ def _tell_hosts(
 
 
 def _explain(recordings: Sequence[Recording], question: Question, style: str) -> None:
-    from iolab.base.untrusted_text import visible
     from iolab.recordings.ask.fleet import host_of
     from iolab.recordings.ask.query import plan_of
 
@@ -312,7 +312,7 @@ def _explain(recordings: Sequence[Recording], question: Question, style: str) ->
             {"host": host_of(recording), "recording": _key(recording), **plan.as_data()}
             for recording, plan in plans
         ]
-        tell_as(style, f"{json.dumps({'schema': 1, 'kind': 'plans', 'recordings': data})}\n")
+        tell_as(style, f"{json_text({'schema': 1, 'kind': 'plans', 'recordings': data})}\n")
         return
     for recording, plan in plans:
         tell(f"{visible(host_of(recording)) or '-'} {visible(_key(recording))}", *lines(plan))
@@ -327,7 +327,6 @@ def _key(recording: Recording) -> str:
 
 def tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
     """Rows in columns, the first `left` of them aligned to the left. Names are escaped."""
-    from iolab.base.untrusted_text import visible
 
     rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

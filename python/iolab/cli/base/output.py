@@ -9,7 +9,6 @@ is exact unless it is written to a terminal.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 import click
 
-from iolab.base.untrusted_text import visible, visible_json, visible_lines, writable
+from iolab.base.untrusted_text import json_text, visible, visible_json, visible_lines, writable
 
 _READ_BY_PEOPLE = ("text", "markdown", "benchstat")
 """Formats that spell what others named wherever they go."""
@@ -42,7 +41,7 @@ def tell_as(style: str, text: str) -> None:
 
 def tell_json(data: Mapping[str, Any]) -> None:
     """A document to stdout."""
-    tell_as("json", json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
+    tell_as("json", json_text(data, indent=1) + "\n")
 
 
 def tell_drawn(lines: Sequence[str], *, coloured: bool | None = None) -> None:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from iolab.base.untrusted_text import json_text
 
 from ..base.output import tell, tell_as
 
@@ -24,7 +25,7 @@ def explain(opened: Trace | Recording, question: Question, style: str) -> None:
     if style == "json":
         tell_as(
             style,
-            f"{json.dumps({'schema': 1, 'kind': 'plan', **plan.as_data()}, ensure_ascii=False)}\n",
+            f"{json_text({'schema': 1, 'kind': 'plan', **plan.as_data()})}\n",
         )
     else:
         tell(*lines(plan))

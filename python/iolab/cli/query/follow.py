@@ -4,12 +4,13 @@ grows downwards."""
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from iolab.base.untrusted_text import json_text
 
 from ..base.output import say, tell_as
 from ..base.spans import span_of
@@ -92,7 +93,7 @@ def format_answers(
             answer, piece.first_ns, piece.until_ns, top or (10 if style == "text" else None)
         ):
             if style == "json":
-                yield json.dumps(moment_as_data(asked, answer, moment), ensure_ascii=False)
+                yield json_text(moment_as_data(asked, answer, moment))
             elif style == "csv":
                 yield from _csv(asked, answer, moment, head)
             elif isinstance(answer, HeatCounts):

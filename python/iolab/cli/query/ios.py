@@ -6,13 +6,12 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import json
 from pathlib import Path
 
 import click
 
 from iolab.base.errors import UsageError
-from iolab.base.untrusted_text import visible
+from iolab.base.untrusted_text import json_text, visible
 from iolab.recordings.ask.attribution import Rectangle
 from iolab.recordings.ask.language.fields import FIELDS
 from iolab.recordings.ask.question import parse
@@ -102,7 +101,7 @@ def command(
     )
     if style == "json":
         document = {"schema": 1, "kind": "ios", "statistic": str(parsed), **as_data(page)}
-        tell_as(style, f"{json.dumps(document, ensure_ascii=False)}\n")
+        tell_as(style, f"{json_text(document)}\n")
     elif style == "csv":
         tell_as(style, _csv(page))
         for note in page.notes:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from iolab.base.untrusted_text import json_text, visible
 
 from ..base.events import name_of, open_path
 from ..base.options import PATH, format_option, names_option
@@ -78,7 +79,7 @@ def command(
         from iolab.recordings.ask.odd_words import as_data
 
         data = {"schema": 1, "kind": "odd", **as_data(odd, stated)}
-        tell_as(style, f"{json.dumps(data, ensure_ascii=False)}\n")
+        tell_as(style, f"{json_text(data)}\n")
     else:
         tell(*_lines(name_of(opened.path), odd, stated))
 
@@ -113,7 +114,6 @@ def _ends(opened: Trace | Recording) -> tuple[int, int]:
 
 
 def _lines(name: str, found: Oddities, stated: list[Statement]) -> list[str]:
-    from iolab.base.untrusted_text import visible
     from iolab.recordings.ask.odd_words import moment_words, statistic_of
 
     quiet = f"{moment_words(found.quiet[0])} to {moment_words(found.quiet[1])}"

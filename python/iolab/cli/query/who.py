@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from pathlib import Path
 import click
 
 from iolab.base.errors import UsageError
-from iolab.base.untrusted_text import visible
+from iolab.base.untrusted_text import json_text, visible
 from iolab.recordings.ask.attribution import TOP, Rectangle, Who, as_data, ordered, who
 from iolab.recordings.ask.available import sources_of
 from iolab.recordings.ask.engine.snapshot import snapshot
@@ -363,4 +362,4 @@ def as_json(answer: Who, statistic: Statistic, selection: Selection) -> str:
         and {"count": bursts.count, "period_ns": bursts.period_ns, "share": bursts.share},
         **as_data(answer),
     }
-    return json.dumps(document, ensure_ascii=False)
+    return json_text(document)

@@ -23,6 +23,9 @@ OPERATIONS = ("read", "write", "trim", "mixed")
 """Operations that move bytes; `sync` is read apart, as its I/Os have neither bytes nor runtime of
 their own."""
 
+_MOST_DIGITS = 100
+"""Digits of an option's number: a float, with a unit as well, ends at 309."""
+
 
 @dataclass(frozen=True)
 class Bandwidth:
@@ -242,6 +245,12 @@ def _entries(document: Mapping[str, Any], where: str) -> tuple[_Hosts, list[dict
         raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
     if not all(isinstance(entry, dict) for entry in entries):
         raise FormatError("the JSON is damaged: an entry of 'jobs' is not an object", where=where)
+    global_options = document.get("global options")
+    for options in (
+        *(global_options if isinstance(global_options, list) else [global_options]),
+        *(entry.get("job options") for entry in entries),
+    ):
+        _check_options(_options(options), where)
     return _Hosts(document.get("global options"), entries), entries
 
 
@@ -327,6 +336,17 @@ def _options(value: Any) -> dict[str, str]:
     return (
         {str(key): str(option) for key, option in value.items()} if isinstance(value, dict) else {}
     )
+
+
+def _check_options(options: Mapping[str, str], where: str) -> None:
+    """FormatError for a number with which nothing can be computed."""
+    for name, value in options.items():
+        digits = re.match(r"[0-9]*", value)
+        if digits is not None and len(digits[0]) > _MOST_DIGITS:
+            raise FormatError(
+                f"the JSON is damaged: option '{name[:40]}' is a number of {len(digits[0])} digits",
+                where=where,
+            )
 
 
 def _text(value: Any) -> str | None:

@@ -70,9 +70,10 @@ def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats
 
 
 def whole_numbers(fields: Sequence[str]) -> list[int] | None:
-    """The fields as counters; None where one is none, or there is none at all."""
+    """The fields as counters of 64 bits; None where one is none, or there is none at all."""
     if not fields or not all(
         field.isascii() and field.isdecimal() and len(field) <= _LONGEST for field in fields
     ):
         return None
-    return [int(field) for field in fields]
+    numbers = [int(field) for field in fields]
+    return numbers if max(numbers) < 1 << 64 else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -131,7 +132,19 @@ def explain_errors(url: str, doing: str) -> Iterator[None]:
         # catalogs raise errors of their own libraries (SQL, HTTP, cloud)
         if type(error).__module__.partition(".")[0] in _LIBRARIES:
             raise explain(error, url, doing) from error
+        if isinstance(error, AttributeError | TypeError) and _is_raised_by_library(error):
+            # PyIceberg computes with fields of a table's metadata before it checks them
+            raise ResultsError(
+                f"can't {doing}: the metadata of a table is damaged ({_first_line(error)})",
+                where=url,
+            ) from error
         raise
+
+
+def _is_raised_by_library(error: BaseException) -> bool:
+    """Whether the innermost frame of an error is code of a library."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__")).partition(".")[0] in _LIBRARIES
 
 
 def _words_of(error: BaseException) -> str:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from iolab.base.units import format_number, readable_unit
+from iolab.base.untrusted_text import json_text
 
 from ..compare.axes import axis_text
 from ..compare.render.grids import grid
@@ -332,4 +332,4 @@ def _csv(history: History, courses: Sequence[Course]) -> str:
 
 
 def _document(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document, indent=1) + "\n"

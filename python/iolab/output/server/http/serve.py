@@ -8,6 +8,7 @@ import contextlib
 import contextvars
 import ipaddress
 import logging
+import resource
 import signal
 import socket
 import threading
@@ -186,7 +187,6 @@ async def _serve(
             log_config=None,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
             h11_max_incomplete_event_size=LONGEST_HEAD,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=GRACE_S,
@@ -251,9 +251,17 @@ def _is_fault(record: logging.LogRecord) -> bool:
 HEAD_WITHIN = 10.0
 """Seconds from a connection, or from the first byte of a later request on it, within which the
 whole head of the request is there."""
+REQUEST_WITHIN = 5.0
+"""Seconds for which a new connection is kept though there are more than enough: its request is on
+its way."""
 LINGER = 10.0
 """Seconds for which the rest of a refused request is taken and discarded before its connection is
 closed."""
+
+
+def _most_waiting() -> int:
+    """Connections that leave half of the descriptors of the process to what is read."""
+    return min(2048, max(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
 
 
 class _Transport:
@@ -279,13 +287,25 @@ class Connection(H11Protocol):
     """A connection of uvicorn's that holds no place without a request.
 
     Anybody on this machine may connect, without a token too. So a connection that has not sent a
-    request's head in time is closed, and where all places are taken, the connection that has
-    waited longest without a request makes room for a new one.
+    request's head in time is closed. Where there are more connections than places, those that have
+    waited longest without a request make room for a new one, but none that was accepted just now:
+    its request may be in the socket already, and closing it would reset the connection. Only where
+    descriptors run out, these are closed too.
     """
 
     _head_timer: asyncio.TimerHandle | None = None
     _waits_since = 0.0
     _lingers = False
+
+    @property
+    def limit_concurrency(self) -> int | None:
+        """uvicorn refuses a request with 503 where there is a limit and as many connections or
+        requests: a limit only where there are as many requests."""
+        return MOST_CONNECTIONS if len(self.tasks) >= MOST_CONNECTIONS else None
+
+    @limit_concurrency.setter
+    def limit_concurrency(self, configured: int | None) -> None:
+        """Nothing is configured."""
 
     @property
     def is_waiting(self) -> bool:
@@ -296,20 +316,26 @@ class Connection(H11Protocol):
         """Take it in, instead of a waiting one where there are too many."""
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._expect_head()
-        if self.limit_concurrency is not None:
-            waiting = sorted(
-                (
-                    connection
-                    for connection in self.connections
-                    if isinstance(connection, Connection)
-                    and connection is not self
-                    and connection.is_waiting
-                ),
-                key=lambda each: each._waits_since,
-            )
-            for oldest in waiting[: max(0, len(self.connections) - self.limit_concurrency + 1)]:
-                self.connections.discard(oldest)
-                oldest.transport.abort()
+        excess = len(self.connections) - MOST_CONNECTIONS + 1
+        if excess <= 0:
+            return
+        waiting = sorted(
+            (
+                connection
+                for connection in self.connections
+                if isinstance(connection, Connection)
+                and connection is not self
+                and connection.is_waiting
+            ),
+            key=lambda connection: connection._waits_since,
+        )
+        since = time.monotonic() - REQUEST_WITHIN
+        too_many = len(self.connections) - _most_waiting()
+        for place, oldest in enumerate(waiting[:excess]):
+            if oldest._waits_since > since and place >= too_many:
+                break
+            self.connections.discard(oldest)
+            oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Take it, and note when the head began to come or is there; discard what was refused."""

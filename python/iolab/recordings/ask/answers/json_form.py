@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from iolab import _core
+from iolab.base.untrusted_text import json_text
 
 from ...store.base.counts import UNITS, HeatCounts, LostAt, LostKind, of_kinds
 from ...store.base.grids import LogLinear
@@ -251,7 +251,7 @@ def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
 
 def as_json(asked: Statistic, answer: Answer, top: int | None) -> str:
     """`{"schema": 1, ...}`: see `plain.as_data`."""
-    return json.dumps({"schema": 1, **as_data(asked, answer, top)}, ensure_ascii=False)
+    return json_text({"schema": 1, **as_data(asked, answer, top)})
 
 
 def _time(answer: Series | Stack, column: int) -> str:

@@ -28,6 +28,7 @@ from .files.definitions import (
     Definition,
     Definitions,
     Kept,
+    State,
     next_second,
     read_definitions,
     read_state,
@@ -62,7 +63,8 @@ def add(
     """Keep statistics from now on, and with `backfill` of all that the recording still has. Times
     are on the recording's clock.
 
-    `until_ns`: when they pause of themselves, None for never.
+    `until_ns`: when they pause of themselves, None for never. A statistic is continued if it was
+    added in the same way and the command ended early (killed, full disk).
     UsageError where one has no such name or is kept already, or the recording was imported.
     """
     must_age(directory)
@@ -70,9 +72,18 @@ def add(
     statistics = [parse_name(name) for name in names]
 
     def how(before: Definitions) -> Definitions:
-        after = before
+        after, state = before, read_state(directory)
         for statistic in statistics:
-            if any(means(other, statistic) for other in after.statistics):
+            match = next((name for name in after.statistics if means(name, statistic)), None)
+            present = None if match is None else before.statistics.get(match)
+            if (
+                present is not None
+                and (present.since_ns is None) == backfill
+                and present.source == source
+                and _is_unfinished(directory, present, state)
+            ):
+                continue  # was ended before it was done, and is continued
+            if match is not None:
                 raise UsageError(
                     f"{statistic} is kept already", where=directory, hint="iolab keep list shows it"
                 )
@@ -442,6 +453,14 @@ def _is_behind(directory: Path, wanted: Definition, kept: Kept) -> bool:
     return wanted.since_ns is None and any(
         number > kept.through for kind in KINDS for number in sealed_numbers(directory / kind)
     )
+
+
+def _is_unfinished(directory: Path, wanted: Definition, state: State | None) -> bool:
+    """Whether a statistic was not accepted yet, or sealed segments of its backfill are missing."""
+    kept = None if state is None else state.statistics.get(wanted.statistic)
+    if kept is None or kept.added_ns != wanted.added_ns:
+        return True
+    return _is_behind(directory, wanted, kept)
 
 
 def _when(ns: int) -> str:

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
-from iolab.base.untrusted_text import markdown, visible
+from iolab.base.untrusted_text import json_text, markdown, visible
 
 from ..arms import runs_text
 from ..axes import axis_text
@@ -68,7 +67,7 @@ def render_check(check: Check, style: str, *, inconclusive: Outcome = "inconclus
     """The check in a format (`text`, `markdown`, `json`, `junit`), with a final newline.
     `inconclusive` is what an inconclusive rule counts as."""
     if style == "json":
-        return json.dumps(as_json(check), indent=1, ensure_ascii=False) + "\n"
+        return json_text(as_json(check), indent=1) + "\n"
     if style == "junit":
         return _junit(check, inconclusive)
     return _markdown(check) if style == "markdown" else _text(check)

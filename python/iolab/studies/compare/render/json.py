@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from iolab.base.untrusted_text import json_text
 
 from ..load.achieved import AchievedLevel
 from ..model import Cell, Change, Comparison, Key
@@ -22,7 +23,7 @@ class JsonRenderer:
 
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """One document, indented."""
-        return json.dumps(as_json(comparison, precision), indent=1, ensure_ascii=False) + "\n"
+        return json_text(as_json(comparison, precision), indent=1) + "\n"
 
 
 def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ at equal load."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +12,7 @@ from iolab.base.metrics import joint_title
 from iolab.base.stats.curves.knee import KneeEstimate
 from iolab.base.stats.curves.scalability import UslFit
 from iolab.base.units import format_number, format_quantity
+from iolab.base.untrusted_text import json_text
 
 from ..axes import axis_text, level_text
 from ..load.curve_model import Curve, Curves, EqualLoad, Matched
@@ -224,4 +224,4 @@ def _json(curves: Curves) -> str:
         ],
         "warnings": [{"code": warning.code, "text": warning.text} for warning in curves.warnings],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document, indent=1) + "\n"

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 
 from iolab.base.errors import UsageError
 from iolab.base.units import format_quantity
-from iolab.base.untrusted_text import markdown
+from iolab.base.untrusted_text import json_text, markdown
 from iolab.base.verdict import Level
 
 from ..axes import level_text
@@ -137,7 +136,7 @@ def _records(limits: Limits) -> list[dict[str, object]]:
 
 def _json(limits: Limits) -> str:
     document = {"schema": 1, "kind": "limits", "load": limits.load, "limits": _records(limits)}
-    return json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n"
+    return json_text(document, indent=1) + "\n"
 
 
 def _csv(limits: Limits) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from iolab.base.errors import UsageError
 from iolab.base.metrics import joint_title
-from iolab.base.untrusted_text import markdown
+from iolab.base.untrusted_text import json_text, markdown
 
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key
@@ -29,15 +29,13 @@ def render_matrix(
     Raises UsageError for a format that has no such shape.
     """
     if style == "json":
-        import json
-
         data = {
             "schema": 1,
             "kind": "matrix",
             "first": as_json(first, precision),
             "second": as_json(second, precision),
         }
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+        return json_text(data, indent=1) + "\n"
     if style not in FORMATS:
         raise UsageError(
             f"a matrix of two metrics can't be written as {style}",
