@@ -187,7 +187,7 @@ def _without_own(events: OpenEvents) -> OpenEvents:
     own = f"{column} IS NOT NULL AND {column} IN ({names})"
     sums = events.engine.ask(
         f"SELECT {BY} CAST(coalesce(sum(count), 0) AS BIGINT) AS n FROM events "
-        f"{where_all((*events.conditions, own))}",
+        f"{where_all((*events.conditions, own))} GROUP BY ALL",
         events.bound,
     )
     count = int(int64s(sums["n"]).sum())
